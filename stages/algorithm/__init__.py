@@ -1,0 +1,1 @@
+"""The paper's boxes: pure functions of tensors and plain keywords, torch only."""

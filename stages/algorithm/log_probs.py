@@ -1,0 +1,147 @@
+"""From logits to per-token log-probabilities and entropies, in nats.
+
+A distribution is softmax(logits / temperature); the same temperature goes into the log-probability and the entropy.
+Everything is computed in float32 whatever the dtype of the logits. Nothing is masked here: prompt and padding
+positions come back with the numbers the model gives them, and the loss masks.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+
+def compute_entropy(logits: Tensor) -> Tensor:
+    """Entropy of the next-token distribution, H = logZ - sum_v p_v * logit_v, over the last (vocabulary) dimension.
+
+    `logits` [..., V] of any float dtype gives [...] in float32. The largest logit is subtracted first, so that logits
+    of 1e4 lose no digits to the difference; a logit of -inf (a forbidden token) counts as p log p = 0.
+    """
+    logits = logits.float()
+    shifted = logits - logits.amax(dim=-1, keepdim=True)
+    log_z = torch.logsumexp(shifted, dim=-1, keepdim=True)
+    expected_logit = ((shifted - log_z).exp() * shifted.nan_to_num(neginf=0.0)).sum(dim=-1)
+    return log_z.squeeze(-1) - expected_logit
+
+
+def log_probs_from_logits(logits: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
+    """log p(label) at each position: the label's logit minus logsumexp.
+
+    `logits` [..., V] and int64 `labels` [...] give [...] in float32. The gather comes before the subtraction, so no
+    [..., V] log-softmax is made, let alone kept for the backward pass.
+    """
+    logits = logits.float()
+    if temperature != 1.0:
+        logits = logits / temperature
+    return logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1) - torch.logsumexp(logits, dim=-1)
+
+
+def get_response_log_probs(
+    model: nn.Module, input_ids: Tensor, labels: Tensor, return_token_entropy: bool = False
+) -> dict[str, Tensor]:
+    """Score `labels` under a causal language model: log p(x_t | x_<t) at every position, unmasked.
+
+    `model(input_ids).logits` is [B, T, V]; `input_ids` and `labels` are int64 [B, T], already shifted by one.
+    Returns `log_probs` [B, T], differentiable, and on request `token_entropy` [B, T], a diagnostic without gradient.
+    """
+    logits = model(input_ids).logits
+    scores = {"log_probs": log_probs_from_logits(logits, labels)}
+    if return_token_entropy:
+        with torch.no_grad():
+            scores["token_entropy"] = compute_entropy(logits)
+    return scores
+
+
+def chunked_log_probs(
+    hidden: Tensor,
+    lm_head_weight: Tensor,
+    labels: Tensor,
+    *,
+    bias: Tensor | None = None,
+    temperature: float = 1.0,
+    chunk: int = 512,
+    with_entropy: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Log-probabilities straight from hidden states, without ever holding the dense [N, V] logits.
+
+    `hidden` [N, H] are the states at the positions to score (gather the response positions first: the rest need no
+    head at all), `lm_head_weight` [V, H], `bias` [V] or None, `labels` int64 [N]. The head is applied to `chunk`
+    positions at a time, in the forward pass and once more in the backward pass, so the peak is one chunk of logits:
+    chunk * V * 4 bytes and a small multiple of it. Returns log_probs [N] in float32 and, if asked for, the entropy [N],
+    which carries no gradient. Gradients reach `hidden`, `lm_head_weight` and `bias`; second derivatives do not exist.
+    """
+    if hidden.dim() != 2 or labels.shape != hidden.shape[:1]:
+        raise ValueError(
+            f"chunked_log_probs takes hidden [N, H] and labels [N], got {tuple(hidden.shape)} and {tuple(labels.shape)}"
+        )
+    if chunk < 1 or temperature <= 0:
+        raise ValueError(
+            f"chunk and temperature must be positive, got chunk={chunk}, temperature={temperature}"
+        )
+    return _ChunkedLogProbs.apply(hidden, lm_head_weight, bias, labels, temperature, chunk, with_entropy)
+
+
+class _ChunkedLogProbs(torch.autograd.Function):
+    """d log p(label) / d logits = onehot(label) - softmax(logits), chunk by chunk, with logits recomputed."""
+
+    @staticmethod
+    def forward(ctx, hidden, weight, bias, labels, temperature, chunk, with_entropy):
+        device = hidden.device.type
+        autocast = torch.is_autocast_enabled(device)
+        ctx.matmul_dtype = torch.get_autocast_dtype(device) if autocast else hidden.dtype
+        ctx.temperature, ctx.chunk = temperature, chunk
+        weight_cast = weight.to(ctx.matmul_dtype)
+        log_z = hidden.new_empty(hidden.shape[0], dtype=torch.float32)
+        log_probs = torch.empty_like(log_z)
+        entropy = torch.empty_like(log_z) if with_entropy else None
+        for rows in _row_slices(hidden.shape[0], chunk):
+            logits = _logits(hidden[rows].to(ctx.matmul_dtype), weight_cast, bias, temperature)
+            log_z[rows] = torch.logsumexp(logits, dim=-1)
+            log_probs[rows] = logits.gather(-1, labels[rows].unsqueeze(-1)).squeeze(-1) - log_z[rows]
+            if with_entropy:
+                entropy[rows] = compute_entropy(logits)
+        ctx.save_for_backward(hidden, weight, bias, labels, log_z)
+        if with_entropy:
+            ctx.mark_non_differentiable(entropy)
+        return log_probs, entropy
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_log_probs, _grad_entropy):
+        hidden, weight, bias, labels, log_z = ctx.saved_tensors
+        weight_cast = weight.to(ctx.matmul_dtype)
+        wants_hidden, wants_weight, wants_bias = ctx.needs_input_grad[:3]
+        grad_hidden = torch.empty_like(hidden) if wants_hidden else None
+        # float32: a sum over many chunks in bf16 would lose the small ones
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if wants_weight else None
+        grad_bias = torch.zeros_like(bias, dtype=torch.float32) if wants_bias else None
+        for rows in _row_slices(hidden.shape[0], ctx.chunk):
+            states = hidden[rows].to(ctx.matmul_dtype)
+            scale = (grad_log_probs[rows].float() / ctx.temperature).unsqueeze(-1)
+            grad_logits = _logits(states, weight_cast, bias, ctx.temperature)
+            grad_logits.sub_(log_z[rows].unsqueeze(-1)).exp_().mul_(-scale)
+            grad_logits.scatter_add_(-1, labels[rows].unsqueeze(-1), scale)
+            if wants_bias:
+                grad_bias += grad_logits.sum(dim=0)
+            grad_logits = grad_logits.to(ctx.matmul_dtype)
+            if wants_hidden:
+                grad_hidden[rows] = (grad_logits @ weight_cast).to(hidden.dtype)
+            if wants_weight:
+                grad_weight += grad_logits.T @ states
+        if wants_weight:
+            grad_weight = grad_weight.to(weight.dtype)
+        if wants_bias:
+            grad_bias = grad_bias.to(bias.dtype)
+        return grad_hidden, grad_weight, grad_bias, None, None, None, None
+
+
+def _row_slices(num_rows: int, chunk: int) -> list[slice]:
+    return [slice(start, min(start + chunk, num_rows)) for start in range(0, num_rows, chunk)]
+
+
+def _logits(states: Tensor, weight: Tensor, bias: Tensor | None, temperature: float) -> Tensor:
+    """One chunk of float32 logits [n, V]; the caller owns the memory and may overwrite it."""
+    with torch.autocast(states.device.type, enabled=False):
+        logits = (states @ weight.T).float()
+    if bias is not None:
+        logits += bias
+    return logits.div_(temperature) if temperature != 1.0 else logits

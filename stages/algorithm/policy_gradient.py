@@ -1,0 +1,242 @@
+"""Policy-gradient losses: surrogate (what a token contributes) x aggregation (how tokens become one scalar).
+
+The scalar is a loss only in name: its gradient is the policy gradient, its value says nothing about progress.
+Shapes throughout: log-probabilities and masks [B, T], aligned to labels; rewards and advantages [B, 1], one number per
+response, or [B, T]. Adding a surrogate or an aggregation is one function and one entry in its dict.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from stages.algorithm.reductions import masked_mean, masked_sum
+
+PerTokenLoss = tuple[Tensor, dict[str, Tensor]]
+
+
+# -- surrogates ---------------------------------------------------------------------------------------------------
+
+
+def compute_naive_policy_gradient_loss(raw_rewards_or_advantages: Tensor, policy_log_probs: Tensor) -> Tensor:
+    """REINFORCE per token: -A_t log pi(o_t | q, o_<t), [B, T] (Williams 1992; Sutton et al. 1999).
+
+    With raw rewards it is the estimator without a baseline, with advantages the one with.
+    """
+    _check_per_response("raw_rewards_or_advantages", raw_rewards_or_advantages, policy_log_probs)
+    return -raw_rewards_or_advantages * policy_log_probs
+
+
+def compute_grpo_clip_loss(
+    advantages: Tensor, policy_log_probs: Tensor, old_log_probs: Tensor, cliprange: float
+) -> PerTokenLoss:
+    """-min(rho A, clip(rho, 1 - eps, 1 + eps) A), rho = pi / pi_old, per token (PPO, arXiv 1707.06347, eq. 7).
+
+    The minimum is over the products: for A < 0 it keeps the unclipped branch when rho grows, so a token that became
+    likelier against its advantage is still pushed down. Metadata [B, T]: `ratio`, and `clipped`, true where the
+    clipped branch was strictly smaller, which is where the gradient is 0.
+    """
+    _check_per_response("advantages", advantages, policy_log_probs)
+    ratio = _ratio(policy_log_probs, old_log_probs)
+    free = ratio * advantages
+    bounded = ratio.clamp(1 - cliprange, 1 + cliprange) * advantages
+    return -torch.minimum(free, bounded), {"ratio": ratio.detach(), "clipped": (bounded < free).detach()}
+
+
+def compute_grpo_no_clip_loss(
+    advantages: Tensor, policy_log_probs: Tensor, old_log_probs: Tensor
+) -> PerTokenLoss:
+    """-rho A per token, rho = pi / pi_old: importance weighting alone (Degris et al. 2012).
+
+    Metadata [B, T]: `ratio`.
+    """
+    _check_per_response("advantages", advantages, policy_log_probs)
+    ratio = _ratio(policy_log_probs, old_log_probs)
+    return -ratio * advantages, {"ratio": ratio.detach()}
+
+
+def _no_baseline(policy_log_probs: Tensor, raw_rewards: Tensor) -> PerTokenLoss:
+    return compute_naive_policy_gradient_loss(raw_rewards, policy_log_probs), {}
+
+
+def _reinforce_with_baseline(policy_log_probs: Tensor, advantages: Tensor) -> PerTokenLoss:
+    return compute_naive_policy_gradient_loss(advantages, policy_log_probs), {}
+
+
+class Surrogate(NamedTuple):
+    """`loss` is called with policy_log_probs and the arguments named in `needs`, all by keyword."""
+
+    loss: Callable[..., PerTokenLoss]
+    needs: tuple[str, ...]
+
+
+SURROGATES: dict[str, Surrogate] = {
+    "no_baseline": Surrogate(_no_baseline, ("raw_rewards",)),
+    "reinforce_with_baseline": Surrogate(_reinforce_with_baseline, ("advantages",)),
+    "grpo_clip": Surrogate(compute_grpo_clip_loss, ("advantages", "old_log_probs", "cliprange")),
+    "grpo_no_clip": Surrogate(compute_grpo_no_clip_loss, ("advantages", "old_log_probs")),
+}
+
+
+def compute_policy_gradient_loss(
+    policy_log_probs: Tensor,
+    loss_type: str,
+    raw_rewards: Tensor | None = None,
+    advantages: Tensor | None = None,
+    old_log_probs: Tensor | None = None,
+    cliprange: float | None = None,
+    response_mask: Tensor | None = None,
+) -> PerTokenLoss:
+    """The per-token loss [B, T] of one of SURROGATES, with its metadata.
+
+    With `response_mask` [B, T], log-probabilities outside it are replaced by 0 first: whatever stands in the padding,
+    an overflowing ratio included, reaches neither the loss nor, as 0 * inf, the gradient. Raises ValueError for an
+    unknown loss type and for an argument that the loss type needs and did not get.
+    """
+    surrogate = _choose("loss_type", loss_type, SURROGATES)
+    if response_mask is not None:
+        policy_log_probs = _blank(policy_log_probs, response_mask)
+        old_log_probs = None if old_log_probs is None else _blank(old_log_probs, response_mask)
+    given = {
+        "raw_rewards": raw_rewards,
+        "advantages": advantages,
+        "old_log_probs": old_log_probs,
+        "cliprange": cliprange,
+        "response_mask": response_mask,
+    }
+    missing = [name for name in surrogate.needs if given[name] is None]
+    if missing:
+        raise ValueError(f"loss_type {loss_type!r} needs {', '.join(missing)}; got None")
+    return surrogate.loss(
+        policy_log_probs=policy_log_probs, **{name: given[name] for name in surrogate.needs}
+    )
+
+
+# -- aggregations -------------------------------------------------------------------------------------------------
+#
+# A micro-batch contributes a partial sum of the loss of its whole optimiser batch. The denominators are those of the
+# batch, so the partial sums of any split add up to the same loss and the same gradient. They count dead responses
+# (advantage 0) and empty ones (no token) as they are passed in:
+#
+#   masked_mean, masked_normalize   num_sequences: every response of the batch, so a dead or empty one dilutes the step
+#                                   exactly as it does in the expectation the batch mean estimates;
+#   token_mean                      num_tokens: every response token of the batch; a dead response dilutes by its
+#                                   length, an empty one not at all.
+#
+# A loop that leaves dead responses out of the forward pass for speed passes the denominators of the full batch and
+# gets the same gradient; one that passes the denominators of what is left takes larger steps when many are dead.
+
+
+def _masked_mean(per_token_loss: Tensor, mask: Tensor, *, num_sequences: int, **_: object) -> Tensor:
+    lengths = mask.bool().sum(dim=-1).clamp(min=1)  # an empty response contributes 0 / 1, not 0 / 0
+    return (masked_sum(per_token_loss, mask, dim=-1) / lengths).sum() / num_sequences
+
+
+def _masked_normalize(
+    per_token_loss: Tensor, mask: Tensor, *, num_sequences: int, normalize_constant: float | None, **_: object
+) -> Tensor:
+    if normalize_constant is None or normalize_constant <= 0:
+        raise ValueError(f"masked_normalize needs a positive normalize_constant, got {normalize_constant}")
+    return masked_sum(per_token_loss, mask) / (normalize_constant * num_sequences)
+
+
+def _token_mean(per_token_loss: Tensor, mask: Tensor, *, num_tokens: int, **_: object) -> Tensor:
+    return masked_sum(per_token_loss, mask) / max(num_tokens, 1)
+
+
+AGGREGATIONS: dict[str, Callable[..., Tensor]] = {
+    "masked_mean": _masked_mean,  # 1/N sum_i 1/|o_i| sum_t: GRPO
+    "masked_normalize": _masked_normalize,  # 1/N sum_i 1/constant sum_t: Dr. GRPO
+    "token_mean": _token_mean,  # 1/(sum_i |o_i|) sum_i sum_t: DAPO (arXiv 2503.14476, eq. 8)
+}
+
+
+def aggregate(
+    per_token_loss: Tensor,
+    mask: Tensor,
+    length_normalization: str,
+    *,
+    num_sequences: int,
+    num_tokens: int,
+    normalize_constant: float | None = None,
+) -> Tensor:
+    """One micro-batch's share, a scalar, of the loss of its optimiser batch.
+
+    `per_token_loss` and `mask` are [b, T] of the micro-batch; `num_sequences` and `num_tokens` count the responses
+    and the response tokens of the whole optimiser batch, over all micro-batches and all ranks. Summing the results
+    (calling backward on each) gives the loss (the gradient) of the batch. `normalize_constant`, in tokens, is used by
+    masked_normalize alone; one usual choice is the largest response length that sampling allows.
+    """
+    reduction = _choose("length_normalization", length_normalization, AGGREGATIONS)
+    if num_sequences < 1:
+        raise ValueError(f"num_sequences counts the responses of the optimiser batch, got {num_sequences}")
+    return reduction(
+        per_token_loss,
+        mask,
+        num_sequences=num_sequences,
+        num_tokens=num_tokens,
+        normalize_constant=normalize_constant,
+    )
+
+
+# -- the assignment's train step ------------------------------------------------------------------------------------
+
+
+def grpo_microbatch_train_step(
+    policy_log_probs: Tensor,
+    response_mask: Tensor,
+    gradient_accumulation_steps: int,
+    loss_type: str,
+    raw_rewards: Tensor | None = None,
+    advantages: Tensor | None = None,
+    old_log_probs: Tensor | None = None,
+    cliprange: float | None = None,
+) -> PerTokenLoss:
+    """Loss, masked mean over each response, mean over the micro-batch, / gradient_accumulation_steps, backward().
+
+    Gradients accumulate and are never zeroed here. Returns the scaled loss, a scalar without graph, and the
+    surrogate's metadata, with `clip_fraction` over response tokens where the surrogate clips. It is the special case of
+    `aggregate` in which every micro-batch has the same number of responses.
+    """
+    per_token_loss, metadata = compute_policy_gradient_loss(
+        policy_log_probs, loss_type, raw_rewards, advantages, old_log_probs, cliprange, response_mask
+    )
+    num_sequences = policy_log_probs.shape[0] * gradient_accumulation_steps
+    loss = aggregate(per_token_loss, response_mask, "masked_mean", num_sequences=num_sequences, num_tokens=0)
+    loss.backward()
+    if "clipped" in metadata:
+        metadata["clip_fraction"] = masked_mean(metadata["clipped"].float(), response_mask).nan_to_num(
+            nan=0.0
+        )
+    return loss.detach(), metadata
+
+
+def _ratio(policy_log_probs: Tensor, old_log_probs: Tensor) -> Tensor:
+    """pi / pi_old per token. The denominator is a constant: with a gradient of its own it would cancel the update."""
+    if old_log_probs.shape != policy_log_probs.shape:
+        raise ValueError(
+            f"old_log_probs has shape {tuple(old_log_probs.shape)}, policy_log_probs {tuple(policy_log_probs.shape)}"
+        )
+    return torch.exp(policy_log_probs - old_log_probs.detach())
+
+
+def _blank(log_probs: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(
+        mask.bool(), log_probs, torch.zeros((), dtype=log_probs.dtype, device=log_probs.device)
+    )
+
+
+def _check_per_response(name: str, values: Tensor, policy_log_probs: Tensor) -> None:
+    """A flat [B] would broadcast along tokens, silently if B = T, and hand each response the rewards of all."""
+    batch, length = policy_log_probs.shape
+    if tuple(values.shape) not in {(batch, 1), (batch, length)}:
+        raise ValueError(
+            f"{name} has shape {tuple(values.shape)}, expected ({batch}, 1): one number per response"
+        )
+
+
+def _choose(what: str, name: str, choices: dict):
+    if name not in choices:
+        raise ValueError(f"{what} {name!r} is unknown; choose one of {', '.join(choices)}")
+    return choices[name]
