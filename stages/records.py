@@ -1,0 +1,162 @@
+"""The rows that stages hand to each other: Arrow schemas with a meaning and a unit for every column."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCHEMA_VERSION = 1
+
+
+class DataError(ValueError):
+    """A file that cannot be used. The message names it and says what to do."""
+
+
+def _column(name: str, kind: pa.DataType, meaning: str, unit: str = "", required: bool = False) -> pa.Field:
+    metadata = {"meaning": meaning} | ({"unit": unit} if unit else {})
+    return pa.field(name, kind, nullable=not required, metadata=metadata)
+
+
+_TEXT, _INT, _FLOAT = pa.string(), pa.int32(), pa.float64()
+
+EXAMPLES = pa.schema(
+    [
+        _column("example_id", _TEXT, "stable name of the example, unique in its file", required=True),
+        _column("question", _TEXT, "the bare question, before any prompt", required=True),
+        _column("ground_truth", _TEXT, "the short reference answer", required=True),
+        _column("response", _TEXT, "a worked response in r1_zero form, for fine-tuning; null elsewhere"),
+    ]
+)
+
+ROLLOUTS = pa.schema(
+    [
+        _column("example_id", _TEXT, "example of the dataset", required=True),
+        _column("step", _INT, "rollout batch, from 0, whose policy sampled this", "optimiser steps", True),
+        _column("sample_index", _INT, "which of the group's samples", required=True),
+        _column("prompt", _TEXT, "the rendered prompt", required=True),
+        _column("response", _TEXT, "the sampled text, stop string included", required=True),
+        _column("prompt_token_ids", pa.list_(_INT), "what the sampler read", required=True),
+        _column(
+            "response_token_ids",
+            pa.list_(_INT),
+            "what the sampler emitted, end token included",
+            required=True,
+        ),
+        _column("sampler_log_probs", pa.list_(pa.float32()), "log-prob of each emitted token", "nats", True),
+        _column("finish_reason", _TEXT, "stop, length or eos", required=True),
+        _column("ground_truth", _TEXT, "the short reference answer", required=True),
+        _column("format_reward", _FLOAT, "1 where the answer could be found"),
+        _column("answer_reward", _FLOAT, "1 where the answer is right"),
+        _column("reward", _FLOAT, "what training sees"),
+        _column("verdict", _TEXT, "correct, wrong, unformatted, timeout, too_long or bad_reference"),
+        _column("advantage", _FLOAT, "group-normalised reward; null outside GRPO"),
+        _column(
+            "old_log_probs",
+            pa.list_(pa.float32()),
+            "trainer log-probs at rollout time; off-policy only",
+            "nats",
+        ),
+        _column("mean_token_entropy", _FLOAT, "mean entropy of the trainer's next-token distribution", "nats"),
+        _column("num_response_tokens", _INT, "end token included", "tokens", True),
+        _column("seed", pa.int64(), "seed of the run", required=True),
+        _column("model", _TEXT, "policy that sampled", required=True),
+        _column("run", _TEXT, "run or evaluation this belongs to", required=True),
+    ]
+)
+
+METRICS = pa.schema(
+    [
+        _column("step", _INT, "optimiser steps taken", "optimiser steps", True),
+        _column("kind", _TEXT, "train: one optimiser step; validation: one evaluation", required=True),
+        _column("seconds", _FLOAT, "wall-clock since the run began, pauses between attempts left out", "s", True),
+        _column("num_examples", pa.int64(), "train: responses trained on so far; validation: examples", "examples"),
+        _column("num_tokens", pa.int64(), "response tokens of this row", "tokens"),
+        _column("learning_rate", _FLOAT, "in force for this step"),
+        _column("loss", _FLOAT, "what was differentiated; not a measure of progress in policy gradient", "nats"),
+        _column("gradient_norm", _FLOAT, "before clipping"),
+        _column("token_entropy", _FLOAT, "mean over response tokens", "nats"),
+        _column("clip_fraction", _FLOAT, "response tokens where the clipped branch won; off-policy only"),
+        _column("ratio_mean", _FLOAT, "mean importance ratio; off-policy only"),
+        _column("ratio_max", _FLOAT, "largest importance ratio; off-policy only"),
+        _column("reward", _FLOAT, "mean total reward"),
+        _column("format_reward", _FLOAT, "mean"),
+        _column("answer_reward", _FLOAT, "mean"),
+        _column("format1_answer1", pa.int64(), "well-formed and right", "responses"),
+        _column("format1_answer0", pa.int64(), "well-formed and wrong", "responses"),
+        _column("format0_answer0", pa.int64(), "no answer found", "responses"),
+        _column("ungraded", pa.int64(), "timeout, too_long or bad_reference; counted as wrong", "responses"),
+        _column("zero_variance_groups", _FLOAT, "share of groups whose rewards are all equal"),
+        _column("advantage_magnitude", _FLOAT, "mean absolute advantage"),
+        _column("length", _FLOAT, "mean response length", "tokens"),
+        _column("length_correct", _FLOAT, "mean over right responses", "tokens"),
+        _column("length_incorrect", _FLOAT, "mean over the others", "tokens"),
+        _column("truncated", _FLOAT, "share of responses that hit the token limit"),
+        _column("sampler_gap", _FLOAT, "mean |trainer - sampler| log-prob of the sampled tokens", "nats"),
+        _column("seconds_sample", _FLOAT, "spent sampling", "s"),
+        _column("seconds_grade", _FLOAT, "spent waiting for the grader", "s"),
+        _column("seconds_score", _FLOAT, "spent on old log-probs", "s"),
+        _column("seconds_train", _FLOAT, "spent in forward, backward and update", "s"),
+        _column("seconds_sync", _FLOAT, "spent pushing weights to the sampler", "s"),
+        _column("seconds_validate", _FLOAT, "spent validating", "s"),
+        _column("tokens_per_second", _FLOAT, "response tokens sampled per second of the whole step", "tokens/s"),
+    ]
+)
+
+TIMINGS = [field.name for field in METRICS if field.metadata[b"meaning"].startswith("spent")]
+TIMINGS += ["seconds", "tokens_per_second"]
+
+
+def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows as a table of `schema`. A key the schema does not declare is an error, an absent one is null."""
+    rows = list(rows)
+    unknown = {key for row in rows for key in row} - set(schema.names)
+    if unknown:
+        raise DataError(f"undeclared columns {sorted(unknown)}; declare them in stages/records.py")
+    built = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    for field in schema:
+        if not field.nullable and built[field.name].null_count:
+            raise DataError(f"column {field.name!r} must not be empty ({field.metadata[b'meaning'].decode()})")
+    return built
+
+
+def write_table(path: Path, data: pa.Table, provenance: Mapping[str, Any] | None = None) -> None:
+    """Write Parquet (zstd) by rename, so that a reader sees the whole file or none; `provenance` goes to metadata."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    facts = {"schema_version": SCHEMA_VERSION, **(provenance or {})}
+    data = data.replace_schema_metadata({"ladder": json.dumps(facts, sort_keys=True)})
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        pq.write_table(data, temporary, compression="zstd")
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_table(path: Path, schema: pa.Schema) -> pa.Table:
+    """A file written by `write_table`, checked against `schema`; raises DataError naming file and column."""
+    path = Path(path)
+    try:
+        found = pq.read_table(path)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
+    for field in schema:
+        if field.name not in found.column_names:
+            raise DataError(f"{path}: column {field.name!r} is missing ({field.metadata[b'meaning'].decode()})")
+    return found.select(schema.names).cast(schema)
+
+
+def provenance_of(path: Path) -> dict[str, Any]:
+    """What `write_table` recorded beside the data: specification hash, code fingerprint, versions, commit."""
+    metadata = pq.read_schema(path).metadata or {}
+    return json.loads(metadata.get(b"ladder", b"{}"))

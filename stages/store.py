@@ -1,0 +1,168 @@
+"""Files that survive: atomic folders, provenance, and a resumable state folder for long jobs.
+
+A stage keeps its unfinished work in a state folder beside its outputs. The folder belongs to one specification (values
+and code): state of another one is thrown away, never resumed. Every checkpoint is written under a temporary name and
+renamed when complete, so a kill at any moment leaves the newest complete one to resume from.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "sympy", "snakemake")
+
+
+class StateError(RuntimeError):
+    """The state folder cannot be used now. The message says why and what to do."""
+
+
+def digest(data: Any) -> str:
+    """A short name for a JSON-able value: equal values, equal names."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def provenance(spec: dict[str, Any]) -> dict[str, Any]:
+    """What goes into the metadata of every output: the specification, its hash, code, versions, commit."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return {
+        "spec": spec,
+        "spec_hash": digest(spec),
+        "code": spec.get("code"),
+        "versions": versions,
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str:
+    """The git commit of the working folder, `-dirty` if files differ from it; `unknown` outside git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return found.stdout.strip() or "unknown"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file by rename, so that a reader sees all of it or nothing."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, data: Any) -> None:
+    write_text(path, json.dumps(data, indent=1, sort_keys=True) + "\n")
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """A folder to fill; it appears under `path`, replacing what was there, when the block ends without an error."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                with open(file, "rb") as handle:
+                    os.fsync(handle.fileno())
+        if path.exists():
+            old = path.with_name(f".{path.name}.{os.getpid()}.old")
+            os.replace(path, old)
+            os.replace(temporary, path)
+            shutil.rmtree(old)
+        else:
+            os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def exit_on_sigterm() -> None:
+    """Let SIGTERM (Slurm's pre-emption, `scancel`, Ctrl-C of the workflow) unwind the program with status 143."""
+
+    def leave(*_: Any) -> None:
+        raise SystemExit(143)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+class State:
+    """The resumable state of one job: `with State(folder, spec) as state`.
+
+    Checkpoints are folders `step_<n>`. `save(step)` yields an empty folder to fill and keeps it, atomically, as the
+    newest one; older ones are then removed. `newest()` is the newest complete checkpoint, or None.
+    """
+
+    def __init__(self, folder: Path, spec: dict[str, Any]) -> None:
+        self.folder = Path(folder)
+        self.key = digest(spec)
+
+    def __enter__(self) -> State:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.folder / "lock", "w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise StateError(
+                f"{self.folder}: another process is running this job (a stage that outlived its workflow?); "
+                "wait for it or stop it, then run again"
+            ) from None
+        key_file = self.folder / "key"
+        if not key_file.exists() or key_file.read_text() != self.key:
+            self.clear()
+            write_text(key_file, self.key)
+        for leftover in self.folder.glob(".*"):
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._lock.close()
+
+    def clear(self) -> None:
+        """Forget everything, the lock excepted."""
+        for path in self.folder.iterdir():
+            if path.name != "lock":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def checkpoints(self) -> list[tuple[int, Path]]:
+        """Complete checkpoints, oldest first."""
+        return sorted((int(path.name.removeprefix("step_")), path) for path in self.folder.glob("step_*"))
+
+    def newest(self) -> tuple[int, Path] | None:
+        return (self.checkpoints() or [None])[-1]
+
+    @contextmanager
+    def save(self, step: int) -> Iterator[Path]:
+        older = self.checkpoints()
+        with new_directory(self.folder / f"step_{step:08d}") as folder:
+            yield folder
+        for other, path in older:
+            if other != step:
+                shutil.rmtree(path)
