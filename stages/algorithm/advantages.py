@@ -1,4 +1,4 @@
-"""Group-relative advantages (DeepSeekMath, arXiv 2402.03300, section 4.1.2; Dr. GRPO, arXiv 2503.20783, section 3.2).
+"""Group-relative advantages (DeepSeekMath, arXiv 2402.03300, section 4.1; Dr. GRPO, arXiv 2503.20783).
 
     A_i = (r_i - mean(r)) / (std(r) + advantage_eps)      within the G responses to one prompt
 
@@ -27,11 +27,12 @@ def group_advantages(
 ) -> Tensor:
     """Advantages [B] of rewards [B], B a multiple of `group_size`.
 
-    The standard deviation is the unbiased one (G - 1 in the denominator). A group whose rewards are all equal says
-    nothing about which response was better: under `group_mean` its advantages are exactly 0, found by max == min,
-    because the float32 mean of eight 0.1 is not 0.1 and the difference over std + eps would be large; under `none`
-    they are the rewards, unscaled. A group of one is such a group. Raises ValueError for an unknown baseline, a batch
-    that does not divide into groups, and rewards that are not finite.
+    The standard deviation is the unbiased one (G - 1 in the denominator). A group whose rewards are all
+    equal says nothing about which response was better: under `group_mean` its advantages are exactly 0,
+    found by max == min, because the float32 mean of eight 0.1 is not 0.1 and the difference over std + eps
+    would be large; under `none` they are the rewards, unscaled. A group of one is such a group. Raises
+    ValueError for an unknown baseline, a batch that does not divide into groups, and rewards that are not
+    finite.
     """
     if baseline not in BASELINES:
         raise ValueError(f"baseline {baseline!r} is unknown; choose one of {', '.join(BASELINES)}")
@@ -57,15 +58,16 @@ def compute_group_normalized_rewards(
 ) -> tuple[Tensor, Tensor, dict[str, float]]:
     """Grade a flat batch of B rollouts and normalise the rewards within each group.
 
-    `reward_fn(response, ground_truth)` returns a dict with `reward`, and usually `format_reward` and `answer_reward`;
-    `repeated_ground_truths` repeats each answer `group_size` times. Returns advantages [B], raw rewards [B] (float32)
-    and metadata: mean, std, min, max of the reward, the mean of every other reward the function returned, and
-    `constant_group_fraction`, the share of groups without a learning signal.
+    `reward_fn(response, ground_truth)` returns a dict with `reward`, and usually `format_reward` and
+    `answer_reward`; `repeated_ground_truths` repeats each answer `group_size` times. Returns advantages
+    [B], raw rewards [B] (float32) and metadata: mean, std, min, max of the reward, the mean of every other
+    reward the function returned, and `constant_group_fraction`, the share of groups without a learning
+    signal.
     """
     if len(rollout_responses) != len(repeated_ground_truths):
         raise ValueError(
-            f"{len(rollout_responses)} rollout_responses but {len(repeated_ground_truths)} repeated_ground_truths; "
-            "each ground truth must be repeated group_size times"
+            f"{len(rollout_responses)} rollout_responses but {len(repeated_ground_truths)} "
+            "repeated_ground_truths; each ground truth must be repeated group_size times"
         )
     graded = [
         reward_fn(response, truth)
@@ -99,5 +101,5 @@ def _check_rewards(rewards: Tensor, group_size: int) -> None:
     bad = (~torch.isfinite(rewards)).nonzero().flatten().tolist()
     if bad:
         raise ValueError(
-            f"rewards must be finite; rollout {bad[0]} has reward {rewards[bad[0]].item()} ({len(bad)} in all)"
+            f"rewards must be finite; rollout {bad[0]} has {rewards[bad[0]].item()} ({len(bad)} such in all)"
         )

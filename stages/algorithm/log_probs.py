@@ -1,8 +1,8 @@
 """From logits to per-token log-probabilities and entropies, in nats.
 
-A distribution is softmax(logits / temperature); the same temperature goes into the log-probability and the entropy.
-Everything is computed in float32 whatever the dtype of the logits. Nothing is masked here: prompt and padding
-positions come back with the numbers the model gives them, and the loss masks.
+A distribution is softmax(logits / temperature); the same temperature goes into the log-probability and the
+entropy. Everything is computed in float32 whatever the dtype of the logits. Nothing is masked here: prompt
+and padding positions come back with the numbers the model gives them, and the loss masks.
 """
 
 import torch
@@ -11,10 +11,11 @@ from torch.autograd.function import once_differentiable
 
 
 def compute_entropy(logits: Tensor) -> Tensor:
-    """Entropy of the next-token distribution, H = logZ - sum_v p_v * logit_v, over the last (vocabulary) dimension.
+    """Entropy of the next-token distribution over the last (vocabulary) dimension: logZ - sum_v p_v logit_v.
 
-    `logits` [..., V] of any float dtype gives [...] in float32. The largest logit is subtracted first, so that logits
-    of 1e4 lose no digits to the difference; a logit of -inf (a forbidden token) counts as p log p = 0.
+    `logits` [..., V] of any float dtype gives [...] in float32. The largest logit is subtracted first, so
+    that logits of 1e4 lose no digits to the difference; a logit of -inf (a forbidden token) counts as p log
+    p = 0.
     """
     logits = logits.float()
     shifted = logits - logits.amax(dim=-1, keepdim=True)
@@ -26,8 +27,8 @@ def compute_entropy(logits: Tensor) -> Tensor:
 def log_probs_from_logits(logits: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
     """log p(label) at each position: the label's logit minus logsumexp.
 
-    `logits` [..., V] and int64 `labels` [...] give [...] in float32. The gather comes before the subtraction, so no
-    [..., V] log-softmax is made, let alone kept for the backward pass.
+    `logits` [..., V] and int64 `labels` [...] give [...] in float32. The gather comes before the
+    subtraction, so no [..., V] log-softmax is made, let alone kept for the backward pass.
     """
     logits = logits.float()
     if temperature != 1.0:
@@ -40,8 +41,9 @@ def get_response_log_probs(
 ) -> dict[str, Tensor]:
     """Score `labels` under a causal language model: log p(x_t | x_<t) at every position, unmasked.
 
-    `model(input_ids).logits` is [B, T, V]; `input_ids` and `labels` are int64 [B, T], already shifted by one.
-    Returns `log_probs` [B, T], differentiable, and on request `token_entropy` [B, T], a diagnostic without gradient.
+    `model(input_ids).logits` is [B, T, V]; `input_ids` and `labels` are int64 [B, T], already shifted by
+    one. Returns `log_probs` [B, T], differentiable, and on request `token_entropy` [B, T], a diagnostic
+    without gradient.
     """
     logits = model(input_ids).logits
     scores = {"log_probs": log_probs_from_logits(logits, labels)}
@@ -63,15 +65,17 @@ def chunked_log_probs(
 ) -> tuple[Tensor, Tensor | None]:
     """Log-probabilities straight from hidden states, without ever holding the dense [N, V] logits.
 
-    `hidden` [N, H] are the states at the positions to score (gather the response positions first: the rest need no
-    head at all), `lm_head_weight` [V, H], `bias` [V] or None, `labels` int64 [N]. The head is applied to `chunk`
-    positions at a time, in the forward pass and once more in the backward pass, so the peak is one chunk of logits:
-    chunk * V * 4 bytes and a small multiple of it. Returns log_probs [N] in float32 and, if asked for, the entropy [N],
-    which carries no gradient. Gradients reach `hidden`, `lm_head_weight` and `bias`; second derivatives do not exist.
+    `hidden` [N, H] are the states at the positions to score (gather the response positions first: the rest
+    need no head at all), `lm_head_weight` [V, H], `bias` [V] or None, `labels` int64 [N]. The head is
+    applied to `chunk` positions at a time, in the forward pass and once more in the backward pass, so the
+    peak is one chunk of logits: chunk * V * 4 bytes and a small multiple of it. Returns log_probs [N] in
+    float32 and, if asked for, the entropy [N], which carries no gradient. Gradients reach `hidden`,
+    `lm_head_weight` and `bias`; second derivatives do not exist.
     """
     if hidden.dim() != 2 or labels.shape != hidden.shape[:1]:
         raise ValueError(
-            f"chunked_log_probs takes hidden [N, H] and labels [N], got {tuple(hidden.shape)} and {tuple(labels.shape)}"
+            "chunked_log_probs takes hidden [N, H] and labels [N], "
+            f"got {tuple(hidden.shape)} and {tuple(labels.shape)}"
         )
     if chunk < 1 or temperature <= 0:
         raise ValueError(

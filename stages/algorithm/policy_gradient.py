@@ -1,8 +1,9 @@
 """Policy-gradient losses: surrogate (what a token contributes) x aggregation (how tokens become one scalar).
 
-The scalar is a loss only in name: its gradient is the policy gradient, its value says nothing about progress.
-Shapes throughout: log-probabilities and masks [B, T], aligned to labels; rewards and advantages [B, 1], one number per
-response, or [B, T]. Adding a surrogate or an aggregation is one function and one entry in its dict.
+The scalar is a loss only in name: its gradient is the policy gradient, its value says nothing about
+progress. Shapes throughout: log-probabilities and masks [B, T], aligned to labels; rewards and advantages
+[B, 1], one number per response, or [B, T]. Adding a surrogate or an aggregation is one function and one
+entry in its dict.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from stages.algorithm.reductions import masked_mean, masked_sum
 PerTokenLoss = tuple[Tensor, dict[str, Tensor]]
 
 
-# -- surrogates ---------------------------------------------------------------------------------------------------
+# -- surrogates ------------------------------------------------------------------------------------------
 
 
 def compute_naive_policy_gradient_loss(raw_rewards_or_advantages: Tensor, policy_log_probs: Tensor) -> Tensor:
@@ -31,11 +32,11 @@ def compute_naive_policy_gradient_loss(raw_rewards_or_advantages: Tensor, policy
 def compute_grpo_clip_loss(
     advantages: Tensor, policy_log_probs: Tensor, old_log_probs: Tensor, cliprange: float
 ) -> PerTokenLoss:
-    """-min(rho A, clip(rho, 1 - eps, 1 + eps) A), rho = pi / pi_old, per token (PPO, arXiv 1707.06347, eq. 7).
+    """-min(rho A, clip(rho, 1 - eps, 1 + eps) A), rho = pi / pi_old (PPO, arXiv 1707.06347, eq. 7).
 
-    The minimum is over the products: for A < 0 it keeps the unclipped branch when rho grows, so a token that became
-    likelier against its advantage is still pushed down. Metadata [B, T]: `ratio`, and `clipped`, true where the
-    clipped branch was strictly smaller, which is where the gradient is 0.
+    The minimum is over the products: for A < 0 it keeps the unclipped branch when rho grows, so a token
+    that became likelier against its advantage is still pushed down. Metadata [B, T]: `ratio`, and
+    `clipped`, true where the clipped branch was strictly smaller, which is where the gradient is 0.
     """
     _check_per_response("advantages", advantages, policy_log_probs)
     ratio = _ratio(policy_log_probs, old_log_probs)
@@ -90,9 +91,9 @@ def compute_policy_gradient_loss(
 ) -> PerTokenLoss:
     """The per-token loss [B, T] of one of SURROGATES, with its metadata.
 
-    With `response_mask` [B, T], log-probabilities outside it are replaced by 0 first: whatever stands in the padding,
-    an overflowing ratio included, reaches neither the loss nor, as 0 * inf, the gradient. Raises ValueError for an
-    unknown loss type and for an argument that the loss type needs and did not get.
+    With `response_mask` [B, T], log-probabilities outside it are replaced by 0 first: whatever stands in
+    the padding, an overflowing ratio included, reaches neither the loss nor, as 0 * inf, the gradient.
+    Raises ValueError for an unknown loss type and for an argument that the loss type needs and did not get.
     """
     surrogate = _choose("loss_type", loss_type, SURROGATES)
     if response_mask is not None:
@@ -113,19 +114,18 @@ def compute_policy_gradient_loss(
     )
 
 
-# -- aggregations -------------------------------------------------------------------------------------------------
+# -- aggregations ----------------------------------------------------------------------------------------
 #
-# A micro-batch contributes a partial sum of the loss of its whole optimiser batch. The denominators are those of the
-# batch, so the partial sums of any split add up to the same loss and the same gradient. They count dead responses
-# (advantage 0) and empty ones (no token) as they are passed in:
+# A micro-batch contributes a partial sum of the loss of its whole optimiser batch. The denominators are
+# those of the batch, so the partial sums of any split add up to the same loss and the same gradient.
+# What a dead response (advantage 0) or an empty one (no token) does to them:
 #
-#   masked_mean, masked_normalize   num_sequences: every response of the batch, so a dead or empty one dilutes the step
-#                                   exactly as it does in the expectation the batch mean estimates;
-#   token_mean                      num_tokens: every response token of the batch; a dead response dilutes by its
-#                                   length, an empty one not at all.
+#   masked_mean, masked_normalize   both count in num_sequences and dilute the step, as they do in the
+#                                   expectation over responses that the mean estimates;
+#   token_mean                      a dead response dilutes by its length, an empty one not at all.
 #
-# A loop that leaves dead responses out of the forward pass for speed passes the denominators of the full batch and
-# gets the same gradient; one that passes the denominators of what is left takes larger steps when many are dead.
+# A loop that leaves dead responses out of the forward pass for speed passes the denominators of the full
+# batch and gets the same gradient; with the denominators of what is left, steps grow as more are dead.
 
 
 def _masked_mean(per_token_loss: Tensor, mask: Tensor, *, num_sequences: int, **_: object) -> Tensor:
@@ -163,10 +163,11 @@ def aggregate(
 ) -> Tensor:
     """One micro-batch's share, a scalar, of the loss of its optimiser batch.
 
-    `per_token_loss` and `mask` are [b, T] of the micro-batch; `num_sequences` and `num_tokens` count the responses
-    and the response tokens of the whole optimiser batch, over all micro-batches and all ranks. Summing the results
-    (calling backward on each) gives the loss (the gradient) of the batch. `normalize_constant`, in tokens, is used by
-    masked_normalize alone; one usual choice is the largest response length that sampling allows.
+    `per_token_loss` and `mask` are [b, T] of the micro-batch; `num_sequences` and `num_tokens` count the
+    responses and the response tokens of the whole optimiser batch, over all micro-batches and all ranks.
+    Summing the results (calling backward on each) gives the loss (the gradient) of the batch.
+    `normalize_constant`, in tokens, is used by masked_normalize alone; one usual choice is the largest
+    response length that sampling allows.
     """
     reduction = _choose("length_normalization", length_normalization, AGGREGATIONS)
     if num_sequences < 1:
@@ -180,7 +181,7 @@ def aggregate(
     )
 
 
-# -- the assignment's train step ------------------------------------------------------------------------------------
+# -- the assignment's train step -------------------------------------------------------------------------
 
 
 def grpo_microbatch_train_step(
@@ -193,11 +194,11 @@ def grpo_microbatch_train_step(
     old_log_probs: Tensor | None = None,
     cliprange: float | None = None,
 ) -> PerTokenLoss:
-    """Loss, masked mean over each response, mean over the micro-batch, / gradient_accumulation_steps, backward().
+    """Masked mean of the loss over each response, mean over responses, / accumulation steps, backward().
 
     Gradients accumulate and are never zeroed here. Returns the scaled loss, a scalar without graph, and the
-    surrogate's metadata, with `clip_fraction` over response tokens where the surrogate clips. It is the special case of
-    `aggregate` in which every micro-batch has the same number of responses.
+    surrogate's metadata, with `clip_fraction` over response tokens where the surrogate clips. It is the
+    special case of `aggregate` in which every micro-batch has the same number of responses.
     """
     per_token_loss, metadata = compute_policy_gradient_loss(
         policy_log_probs, loss_type, raw_rewards, advantages, old_log_probs, cliprange, response_mask
@@ -213,12 +214,17 @@ def grpo_microbatch_train_step(
 
 
 def _ratio(policy_log_probs: Tensor, old_log_probs: Tensor) -> Tensor:
-    """pi / pi_old per token. The denominator is a constant: with a gradient of its own it would cancel the update."""
+    """pi / pi_old per token, computed in log space.
+
+    The denominator is a constant: its gradient would cancel the update. The log-ratio is capped at 20
+    (a ratio of 5e8), because an infinite ratio turns 0 * inf into NaN even where the clipped branch wins.
+    """
     if old_log_probs.shape != policy_log_probs.shape:
         raise ValueError(
-            f"old_log_probs has shape {tuple(old_log_probs.shape)}, policy_log_probs {tuple(policy_log_probs.shape)}"
+            f"old_log_probs has shape {tuple(old_log_probs.shape)}, "
+            f"policy_log_probs {tuple(policy_log_probs.shape)}; score the same positions with both"
         )
-    return torch.exp(policy_log_probs - old_log_probs.detach())
+    return torch.exp((policy_log_probs - old_log_probs.detach()).clamp(max=20.0))
 
 
 def _blank(log_probs: Tensor, mask: Tensor) -> Tensor:
@@ -228,7 +234,7 @@ def _blank(log_probs: Tensor, mask: Tensor) -> Tensor:
 
 
 def _check_per_response(name: str, values: Tensor, policy_log_probs: Tensor) -> None:
-    """A flat [B] would broadcast along tokens, silently if B = T, and hand each response the rewards of all."""
+    """A flat [B] would broadcast along tokens, silently if B = T, mixing up the responses' rewards."""
     batch, length = policy_log_probs.shape
     if tuple(values.shape) not in {(batch, 1), (batch, length)}:
         raise ValueError(

@@ -21,13 +21,14 @@ def tokenize_prompt_and_output(
 ) -> dict[str, Tensor]:
     """Tokenize prompts and outputs apart, join and right-pad them.
 
-    Apart, because tokenizing the joined string could merge the last characters of the prompt with the first of the
-    output, and no position would be the boundary. No special token is added: a prompt that needs a BOS carries it, an
-    output that needs an EOS ends in it.
+    Apart, because tokenizing the joined string could merge the last characters of the prompt with the first
+    of the output, and no position would be the boundary. No special token is added: a prompt that needs a
+    BOS carries it, an output that needs an EOS ends in it.
 
     Returns, with T = max(prompt + output length) - 1: `input_ids` int64 [B, T], the ids without their last;
-    `labels` int64 [B, T], the ids without their first; `response_mask` bool [B, T], true where the *label* is an output
-    token. The mask counts positions, not ids, so an EOS inside an output is trained on even where the padding is EOS.
+    `labels` int64 [B, T], the ids without their first; `response_mask` bool [B, T], true where the *label*
+    is an output token. The mask counts positions, not ids, so an EOS inside an output is trained on even
+    where the padding is EOS.
     """
     if len(prompt_strs) != len(output_strs):
         raise ValueError(f"{len(prompt_strs)} prompts but {len(output_strs)} outputs")
@@ -39,7 +40,7 @@ def tokenize_prompt_and_output(
 def pad_prompts_and_outputs(
     prompts: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]], pad_id: int
 ) -> dict[str, Tensor]:
-    """The same from token ids, for rollouts: what the engine sampled is scored, not a tokenization of its text."""
+    """The same from token ids. Rollouts are scored on the ids that were sampled, not on re-tokenized text."""
     lengths = [len(prompt) + len(output) for prompt, output in zip(prompts, outputs, strict=True)]
     if not lengths:
         raise ValueError("an empty batch cannot be padded: give at least one prompt")
@@ -56,7 +57,7 @@ def pad_prompts_and_outputs(
 
 
 def pad_token_id(tokenizer: Tokenizer) -> int:
-    """The id to pad with: the tokenizer's pad token, else its EOS. The mask goes by position, so either is safe."""
+    """The tokenizer's pad id, else its EOS id. The mask goes by position, so either is safe."""
     for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id):
         if token_id is not None:
             return token_id
