@@ -1,0 +1,88 @@
+"""Reward functions: format gate, extraction, comparison, verdict.
+
+The contract is that of the public graders for this assignment: `(response, ground_truth, fast)` to a dict of floats
+under `format_reward`, `answer_reward` and `reward`. All work is bounded by counting (see `limits`), so the functions
+need no alarm and run in any thread; `pool.GraderPool` adds killable processes around the same code.
+"""
+
+from stages.grading.equivalence import decide
+from stages.grading.extract import EXTRACTORS, last_boxed
+from stages.grading.verdict import Verdict, make_verdict
+
+GroundTruth = str | int | float | list[str]
+
+
+def reference_texts(ground_truth: GroundTruth) -> list[str]:
+    """The accepted answers as text. Raises TypeError for anything but a str, int, float or list of str."""
+    if isinstance(ground_truth, str):
+        return [ground_truth]
+    if isinstance(ground_truth, int | float):
+        return [str(ground_truth)]
+    if not isinstance(ground_truth, list):
+        kind = type(ground_truth).__name__
+        raise TypeError(
+            f"ground_truth must be a str, int, float or list of str, got {kind}: {ground_truth!r:.80}"
+        )
+    for entry in ground_truth:
+        if not isinstance(entry, str):
+            kind = type(entry).__name__
+            raise TypeError(f"every entry of a ground_truth list must be a str, got {kind}: {entry!r:.80}")
+    return ground_truth
+
+
+def grade_response(response: str, ground_truth: GroundTruth, kind: str) -> Verdict:
+    """Grades one response under a format contract of REWARD_FUNCTIONS; any match in a list of answers counts.
+
+    Raises TypeError for a response that is not text or a ground truth that is none of the accepted types, and
+    ValueError for an unknown kind. Hostile text raises nothing.
+    """
+    extractor = EXTRACTORS.get(kind)
+    if extractor is None:
+        raise ValueError(f"unknown grading kind {kind!r}; one of {', '.join(EXTRACTORS)}")
+    if not isinstance(response, str):
+        raise TypeError(f"response must be a str, got {type(response).__name__}")
+    references = reference_texts(ground_truth)
+    found = extractor(response)
+    if not found.formatted:
+        return make_verdict("unformatted", None, found.reason)
+    if found.answer is None:
+        return make_verdict("wrong", None, found.reason)
+    return grade_answer(found.answer, references)
+
+
+def grade_answer(answer: str, references: list[str]) -> Verdict:
+    """Grades an extracted answer: `correct` if it equals any reference, else the most telling of the other verdicts."""
+    outcomes = []
+    for reference in references:
+        if "\\boxed" in reference:
+            reference = last_boxed(reference) or ""
+        outcome, reason = decide(reference, answer)
+        if outcome == "correct":
+            return make_verdict(outcome, answer, reason)
+        outcomes.append((outcome, reason))
+    if not outcomes:
+        return make_verdict("bad_reference", answer, "the list of references is empty")
+    for name in ("wrong", "too_long", "bad_reference"):
+        for outcome, reason in outcomes:
+            if outcome == name:
+                return make_verdict(outcome, answer, reason)
+    raise AssertionError(f"decide returned an unknown outcome: {outcomes}")
+
+
+def r1_zero_reward_fn(response: str, ground_truth: GroundTruth, fast: bool = True) -> dict[str, float]:
+    """Rewards under the r1_zero prompt (`</think> <answer> ... </answer>`).
+
+    `fast` is part of the public signature; there is one grading mode here, so both values give the same rewards.
+    """
+    return grade_response(response, ground_truth, "r1_zero").rewards()
+
+
+def question_only_reward_fn(response: str, ground_truth: GroundTruth, fast: bool = True) -> dict[str, float]:
+    r"""Rewards under the bare question prompt (last `\boxed{}`). `fast` as in `r1_zero_reward_fn`."""
+    return grade_response(response, ground_truth, "question_only").rewards()
+
+
+REWARD_FUNCTIONS = {
+    "r1_zero": r1_zero_reward_fn,
+    "question_only": question_only_reward_fn,
+}
