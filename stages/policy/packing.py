@@ -1,0 +1,98 @@
+"""Instruction-tuning documents, packed: no padding, every position trains."""
+
+import json
+import random
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from os import PathLike
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+
+class Tokenizer(Protocol):
+    """What is used of a Hugging Face tokenizer."""
+
+    eos_token_id: int | None
+
+    def encode(self, text: str) -> list[int]: ...
+
+
+@cache
+def alpaca_template() -> str:
+    """The Alpaca template with its slots; the newline that ends the file is not part of it."""
+    return (files("stages.tasks") / "prompts" / "alpaca_sft.prompt").read_text(encoding="utf-8").rstrip("\n")
+
+
+def encode_document(tokenizer: Tokenizer, prompt: str, response: str) -> list[int]:
+    """Token ids of one instruction and its response in the Alpaca template, closed by exactly one EOS.
+
+    The tokenizer adds the special tokens it always adds: Llama begins with BOS, GPT-2 and Qwen with nothing.
+    """
+    if tokenizer.eos_token_id is None:
+        raise ValueError("the tokenizer has no eos token; without one the model never learns to stop")
+    ids = list(tokenizer.encode(alpaca_template().format(instruction=prompt, response=response)))
+    return ids if ids and ids[-1] == tokenizer.eos_token_id else [*ids, tokenizer.eos_token_id]
+
+
+class PackedSFTDataset(Dataset):
+    """Documents of a JSON-lines file in one stream of tokens, cut into chunks of `seq_length`.
+
+    Each line holds `prompt` and `response`. Item i is a dict of `input_ids` and `labels`, int64
+    [seq_length]: the labels are the tokens one position further on, so the last one of a chunk is the first
+    of the next. A rest that does not fill a chunk with its labels is dropped. `shuffle` permutes documents,
+    not chunks, by `seed`.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        dataset_path: str | PathLike,
+        seq_length: int,
+        shuffle: bool,
+        seed: int = 0,
+    ):
+        if seq_length < 1:
+            raise ValueError(f"seq_length must be at least 1, got {seq_length}")
+        documents = list(_read_documents(dataset_path))
+        if shuffle:
+            random.Random(seed).shuffle(documents)
+        stream = [token for document in documents for token in encode_document(tokenizer, *document)]
+        self.seq_length = seq_length
+        self.tokens = torch.tensor(stream, dtype=torch.int64)
+
+    def __len__(self) -> int:
+        return max(len(self.tokens) - 1, 0) // self.seq_length
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        if not 0 <= index < len(self):
+            raise IndexError(f"chunk {index} of {len(self)}")
+        start, stop = index * self.seq_length, (index + 1) * self.seq_length
+        return {"input_ids": self.tokens[start:stop], "labels": self.tokens[start + 1 : stop + 1]}
+
+
+def iterate_batches(dataset: Dataset, batch_size: int, shuffle: bool, seed: int = 0) -> DataLoader:
+    """One pass over `dataset` is one epoch: dicts of int64 [batch_size, seq_length], the last may be smaller.
+
+    With `shuffle`, the order follows from `seed`; passing over the result again continues the sequence and
+    gives another order.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    return DataLoader(dataset, batch_size=batch_size, shuffle=shuffle, generator=generator)
+
+
+def _read_documents(path: str | PathLike) -> Iterator[tuple[str, str]]:
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                yield row["prompt"], row["response"]
+            except (json.JSONDecodeError, KeyError, TypeError) as error:
+                raise ValueError(
+                    f'{path}, line {number}: expected an object with "prompt" and "response" ({error!r})'
+                ) from error
