@@ -108,7 +108,7 @@ METRICS = pa.schema(
     ]
 )
 
-TIMINGS = [field.name for field in METRICS if field.metadata[b"meaning"].startswith("spent")]
+TIMINGS = [field.name for field in METRICS if field.metadata[b"meaning"].startswith(b"spent")]
 TIMINGS += ["seconds", "tokens_per_second"]
 
 
