@@ -27,6 +27,10 @@ ADDENDS, FACTORS, LAST = range(1, 20), range(2, 10), range(1, 10)
 SLIPS = (-10, -2, -1, 1, 2, 10)
 
 
+class TooMany(ValueError):
+    """More different questions were asked for than exist."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """A question, its right steps (left, operator, right) in order, and the result of the last one."""
@@ -108,10 +112,10 @@ def draw(rng: Random, split: Split) -> Iterator[Problem]:
 def problems(split: Split, size: int, seed: int) -> list[Problem]:
     """`size` problems of a split with different questions; a larger size continues a smaller one of the same seed.
 
-    Raises ValueError where the split has fewer questions than that.
+    Raises TooMany where the split has fewer questions than that.
     """
     if size > available(split):
-        raise ValueError(f"size {size} exceeds the {available(split)} questions of the {split} split; ask for fewer")
+        raise TooMany(f"{size} exceeds the {available(split)} questions of the {split} split; ask for fewer")
     found: dict[str, Problem] = {}
     source = draw(Random(f"problems/{split}/{seed}"), split)
     while len(found) < size:

@@ -1,0 +1,39 @@
+"""GSM8K's own files (Cobbe et al., arXiv 2110.14168): a question, and a worked answer that ends in `#### <number>`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from stages.records import DataError
+from stages.tasks.jsonl import examples, text
+
+_LAST_LINE = re.compile(r"\n?#### *(-?[\d,.]*\d) *\Z")
+_CALCULATION = re.compile(r"<<[^<>\n]*>>")
+
+
+def load(path: Path, name: str) -> list[dict[str, Any]]:
+    """EXAMPLES rows; the response is the worked answer in r1_zero form, so the file serves fine-tuning too.
+
+    Raises DataError naming file and line.
+    """
+    return examples(path, name, _convert)
+
+
+def _convert(row: dict[str, Any], where: str) -> dict[str, Any]:
+    answer = text(row, "answer", where).rstrip()
+    end = _LAST_LINE.search(answer)
+    if end is None:
+        raise DataError(f"{where}: 'answer' does not end in `#### <number>` (ends in {answer[-40:]!r})")
+    gold = end[1].replace(",", "")
+    return {
+        "question": text(row, "question", where),
+        "ground_truth": gold,
+        "response": response(answer[: end.start()], gold),
+    }
+
+
+def response(solution: str, gold: str) -> str:
+    """What a policy under r1_zero should write: the worked answer without calculator notes (`<<48/2=24>>`)."""
+    return f" {_CALCULATION.sub('', solution).strip()} </think> <answer> {gold} </answer>"
