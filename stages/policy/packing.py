@@ -3,14 +3,14 @@
 import json
 import random
 from collections.abc import Iterator
-from functools import cache
-from importlib.resources import files
 from os import PathLike
 from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
+
+from stages.tasks.prompts import render
 
 
 class Tokenizer(Protocol):
@@ -21,21 +21,17 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]: ...
 
 
-@cache
-def alpaca_template() -> str:
-    """The Alpaca template with its slots; the newline that ends the file is not part of it."""
-    return (files("stages.tasks") / "prompts" / "alpaca_sft.prompt").read_text(encoding="utf-8").rstrip("\n")
-
-
 def encode_document(tokenizer: Tokenizer, prompt: str, response: str) -> list[int]:
     """Token ids of one instruction and its response in the Alpaca template, closed by exactly one EOS.
 
-    The tokenizer adds the special tokens it always adds: Llama begins with BOS, GPT-2 and Qwen with nothing.
+    The newline that ends the template's file does not come between the response and EOS. The tokenizer adds
+    the special tokens it always adds: Llama begins with BOS, GPT-2 and Qwen with nothing.
     """
     if tokenizer.eos_token_id is None:
         raise ValueError("the tokenizer has no eos token; without one the model never learns to stop")
-    ids = list(tokenizer.encode(alpaca_template().format(instruction=prompt, response=response)))
-    return ids if ids and ids[-1] == tokenizer.eos_token_id else [*ids, tokenizer.eos_token_id]
+    document = render("alpaca_sft", instruction=prompt, response=response).removesuffix("\n")
+    ids = list(tokenizer.encode(document))
+    return ids if ids[-1:] == [tokenizer.eos_token_id] else [*ids, tokenizer.eos_token_id]
 
 
 class PackedSFTDataset(Dataset):
