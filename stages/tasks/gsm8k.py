@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from stages.records import DataError
+from stages.tasks.gsm8k_answers import gsm8k_gold
 from stages.tasks.jsonl import examples, text
 
-_LAST_LINE = re.compile(r"\n?#### *(-?[\d,.]*\d) *\Z")
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 
 
@@ -22,18 +22,18 @@ def load(path: Path, name: str) -> list[dict[str, Any]]:
 
 
 def _convert(row: dict[str, Any], where: str) -> dict[str, Any]:
-    answer = text(row, "answer", where).rstrip()
-    end = _LAST_LINE.search(answer)
-    if end is None:
-        raise DataError(f"{where}: 'answer' does not end in `#### <number>` (ends in {answer[-40:]!r})")
-    gold = end[1].replace(",", "")
+    answer = text(row, "answer", where)
+    try:
+        gold = gsm8k_gold(answer)
+    except ValueError as error:
+        raise DataError(f"{where}: {error}") from None
     return {
         "question": text(row, "question", where),
         "ground_truth": gold,
-        "response": response(answer[: end.start()], gold),
+        "response": worked_response(answer.rpartition("####")[0], gold),
     }
 
 
-def response(solution: str, gold: str) -> str:
+def worked_response(solution: str, gold: str) -> str:
     """What a policy under r1_zero should write: the worked answer without calculator notes (`<<48/2=24>>`)."""
     return f" {_CALCULATION.sub('', solution).strip()} </think> <answer> {gold} </answer>"
