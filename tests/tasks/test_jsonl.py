@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.records import EXAMPLES, DataError, read_table, table, write_table
@@ -55,6 +55,7 @@ words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str
 
 
 @given(st.lists(st.tuples(words, words, words), min_size=1, max_size=5), st.booleans(), st.booleans())
+@settings(deadline=None)
 def test_any_text_survives_file_and_parquet(tmp_path_factory, triples, ascii_only, packed):
     folder = tmp_path_factory.mktemp("round_trip")
     lines = [json.dumps({"question": q, "answer": a, "response": r}, ensure_ascii=ascii_only) for q, a, r in triples]
@@ -99,8 +100,8 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path, fault):
 
 
 def test_a_response_asked_for_must_be_there(tmp_path):
-    with pytest.raises(DataError, match=r"a\.jsonl:1: field 'solution' is missing; known: answer, question"):
-        read(tmp_path / "a.jsonl", GOOD, response="solution")
+    with pytest.raises(DataError, match=r"a\.jsonl:1: field 'proof' is missing; known: answer, question"):
+        read(tmp_path / "a.jsonl", GOOD, response="proof")
 
 
 def test_two_rows_of_one_id_are_refused(tmp_path):
@@ -130,7 +131,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, name):
 def test_no_file_and_a_folder(tmp_path):
     with pytest.raises(DataError, match="absent: no such file; paths are relative to"):
         load(tmp_path / "absent", "mine", "question", "answer")
-    with pytest.raises(DataError, match="cannot be read .Is a directory."):
+    with pytest.raises(DataError, match=r"cannot be read \(Is a directory\)"):
         load(tmp_path, "mine", "question", "answer")
 
 

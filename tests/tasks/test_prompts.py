@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stages.tasks.prompts as module
@@ -60,6 +60,7 @@ HOSTILE = st.lists(
 
 
 @given(HOSTILE)
+@settings(deadline=None)
 def test_any_question_comes_through_untouched(question):
     assert render("question_only", question=question) == question
     before, after = PROMPTS["r1_zero"].split("{question}")
@@ -67,6 +68,7 @@ def test_any_question_comes_through_untouched(question):
 
 
 @given(HOSTILE, HOSTILE)
+@settings(deadline=None)
 def test_one_field_never_fills_the_slot_of_another(instruction, response):
     start, rest = PROMPTS["alpaca_sft"].split("{instruction}")
     middle, end = rest.split("{response}")
