@@ -73,9 +73,8 @@ def test_every_answer_follows_from_the_words(seed, split):
 
 
 def test_all_kinds_are_drawn_about_equally():
-    shapes = {"boxes": 0, "gives away": 0, " - ": 0}
     drawn = [problem.question for problem in islice(draw(Random(0), "train"), 4000)]
-    counts = {shape: sum(shape in question for question in drawn) for shape in shapes}
+    counts = {shape: sum(shape in question for question in drawn) for shape in ("boxes", "gives away", " - ")}
     counts["sum"] = len(drawn) - sum(counts.values())
     assert all(900 < count < 1100 for count in counts.values()), counts
 
