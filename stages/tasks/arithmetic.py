@@ -8,7 +8,7 @@ used is `random.Random.random`, whose sequence Python guarantees across versions
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, product
@@ -148,6 +148,18 @@ def _slips(rng: Random, problem: Problem, wrong: tuple[bool, bool]) -> tuple[int
     return first, second
 
 
+def boxed(answer: int) -> str:
+    return rf"The answer is \boxed{{{answer}}}."
+
+
+ENDINGS: dict[str, Callable[[int], str]] = {
+    "right": lambda answer: f"</think> <answer> {answer} </answer>",
+    "newline": lambda answer: f"</think>\n<answer> {answer} </answer>",
+    "boxed": boxed,
+}
+FORMS = ("right",) * 7 + ("newline",) * 7 + ("boxed",) * 4 + ("drift",) * 2  # under the r1_zero prompt
+
+
 def documents(seed: int, wrong_step_fraction: float, bare_question_fraction: float) -> Iterator[str]:
     """Pretraining documents without end, on train-split questions only.
 
@@ -161,20 +173,13 @@ def documents(seed: int, wrong_step_fraction: float, bare_question_fraction: flo
         problem = next(source)
         wrong = (rng.random() < wrong_step_fraction, rng.random() < wrong_step_fraction)
         steps, answer = work(problem, _slips(rng, problem, wrong))
-        if rng.random() < bare_question_fraction:
+        form = "bare" if rng.random() < bare_question_fraction else _pick(rng, FORMS)
+        if form == "bare":
             yield f"{problem.question} {steps} {boxed(answer)}"
-            continue
-        ending = {
-            "right": f"</think> <answer> {answer} </answer>",
-            "newline": f"</think>\n<answer> {answer} </answer>",
-            "boxed": boxed(answer),
-            "drift": f"\nUser: {next(source).question}",
-        }[_pick(rng, ["right"] * 7 + ["newline"] * 7 + ["boxed"] * 4 + ["drift"] * 2)]
-        yield f"{render('r1_zero', question=problem.question)} {steps} {ending}"
-
-
-def boxed(answer: int) -> str:
-    return rf"The answer is \boxed{{{answer}}}."
+        elif form == "drift":
+            yield f"{render('r1_zero', question=problem.question)} {steps} \nUser: {next(source).question}"
+        else:
+            yield f"{render('r1_zero', question=problem.question)} {steps} {ENDINGS[form](answer)}"
 
 
 # ---------------------------------------------------------------- datasets
