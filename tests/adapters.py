@@ -6,9 +6,7 @@ import torch
 from torch import Tensor
 
 
-def run_tokenize_prompt_and_output(
-    prompt_strs: list[str], output_strs: list[str], tokenizer: Any
-) -> dict[str, Tensor]:
+def run_tokenize_prompt_and_output(prompt_strs: list[str], output_strs: list[str], tokenizer: Any) -> dict[str, Tensor]:
     from stages.policy.tokenization import tokenize_prompt_and_output
 
     return tokenize_prompt_and_output(prompt_strs, output_strs, tokenizer)
@@ -43,9 +41,7 @@ def run_get_response_log_probs(
     return get_response_log_probs(model, input_ids, labels, return_token_entropy)
 
 
-def run_compute_naive_policy_gradient_loss(
-    raw_rewards_or_advantages: Tensor, policy_log_probs: Tensor
-) -> Tensor:
+def run_compute_naive_policy_gradient_loss(raw_rewards_or_advantages: Tensor, policy_log_probs: Tensor) -> Tensor:
     from stages.algorithm.policy_gradient import compute_naive_policy_gradient_loss
 
     return compute_naive_policy_gradient_loss(raw_rewards_or_advantages, policy_log_probs)
@@ -69,9 +65,7 @@ def run_compute_policy_gradient_loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     from stages.algorithm.policy_gradient import compute_policy_gradient_loss
 
-    return compute_policy_gradient_loss(
-        policy_log_probs, loss_type, raw_rewards, advantages, old_log_probs, cliprange
-    )
+    return compute_policy_gradient_loss(policy_log_probs, loss_type, raw_rewards, advantages, old_log_probs, cliprange)
 
 
 def run_masked_mean(tensor: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
@@ -88,9 +82,7 @@ def run_sft_microbatch_train_step(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     from stages.algorithm.sft import sft_microbatch_train_step
 
-    return sft_microbatch_train_step(
-        policy_log_probs, response_mask, gradient_accumulation_steps, normalize_constant
-    )
+    return sft_microbatch_train_step(policy_log_probs, response_mask, gradient_accumulation_steps, normalize_constant)
 
 
 def run_grpo_microbatch_train_step(
@@ -160,6 +152,4 @@ def run_compute_per_instance_dpo_loss(
 ) -> Tensor:
     from stages.policy.preference import compute_per_instance_dpo_loss
 
-    return compute_per_instance_dpo_loss(
-        lm, lm_ref, tokenizer, beta, prompt, response_chosen, response_rejected
-    )
+    return compute_per_instance_dpo_loss(lm, lm_ref, tokenizer, beta, prompt, response_chosen, response_rejected)

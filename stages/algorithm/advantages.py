@@ -70,13 +70,10 @@ def compute_group_normalized_rewards(
             "repeated_ground_truths; each ground truth must be repeated group_size times"
         )
     graded = [
-        reward_fn(response, truth)
-        for response, truth in zip(rollout_responses, repeated_ground_truths, strict=True)
+        reward_fn(response, truth) for response, truth in zip(rollout_responses, repeated_ground_truths, strict=True)
     ]
     rewards = torch.tensor([float(row["reward"]) for row in graded], dtype=torch.float32)
-    advantages = group_advantages(
-        rewards, group_size, advantage_eps=advantage_eps, normalize_by_std=normalize_by_std
-    )
+    advantages = group_advantages(rewards, group_size, advantage_eps=advantage_eps, normalize_by_std=normalize_by_std)
     return advantages, rewards, _reward_statistics(graded, rewards, group_size)
 
 

@@ -27,13 +27,11 @@ def compute_entropy(logits: Tensor) -> Tensor:
 def log_probs_from_logits(logits: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
     """log p(label) at each position: the label's logit minus logsumexp.
 
-    `logits` [..., V] and int64 `labels` [...] give [...] in float32. The gather comes before the
-    subtraction, so no [..., V] log-softmax is made, let alone kept for the backward pass.
+    `logits` [..., V] of any float dtype and int64 `labels` [...] give [...] in float32. For the backward pass
+    the logits are kept as they came, and no [..., V] log-softmax or float32 copy; that pass makes the
+    gradient in one float32 buffer. Second derivatives do not exist.
     """
-    logits = logits.float()
-    if temperature != 1.0:
-        logits = logits / temperature
-    return logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1) - torch.logsumexp(logits, dim=-1)
+    return _LogProbs.apply(logits, labels, temperature)
 
 
 def get_response_log_probs(
@@ -74,18 +72,33 @@ def chunked_log_probs(
     """
     if hidden.dim() != 2 or labels.shape != hidden.shape[:1]:
         raise ValueError(
-            "chunked_log_probs takes hidden [N, H] and labels [N], "
-            f"got {tuple(hidden.shape)} and {tuple(labels.shape)}"
+            f"chunked_log_probs takes hidden [N, H] and labels [N], got {tuple(hidden.shape)} and {tuple(labels.shape)}"
         )
     if chunk < 1 or temperature <= 0:
-        raise ValueError(
-            f"chunk and temperature must be positive, got chunk={chunk}, temperature={temperature}"
-        )
+        raise ValueError(f"chunk and temperature must be positive, got chunk={chunk}, temperature={temperature}")
     return _ChunkedLogProbs.apply(hidden, lm_head_weight, bias, labels, temperature, chunk, with_entropy)
 
 
+class _LogProbs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, labels, temperature):
+        tempered = logits.float() / temperature if temperature != 1.0 else logits.float()
+        log_probs, log_z = _label_log_probs(tempered, labels)
+        ctx.save_for_backward(logits, labels, log_z)
+        ctx.temperature = temperature
+        return log_probs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_log_probs):
+        logits, labels, log_z = ctx.saved_tensors
+        buffer = logits.to(torch.float32, copy=True).div_(ctx.temperature)
+        grad_logits = _logits_gradient_(buffer, labels, log_z, grad_log_probs / ctx.temperature)
+        return grad_logits.to(logits.dtype), None, None
+
+
 class _ChunkedLogProbs(torch.autograd.Function):
-    """d log p(label) / d logits = onehot(label) - softmax(logits), chunk by chunk, with logits recomputed."""
+    """The same from hidden states, chunk by chunk, with the logits recomputed in the backward pass."""
 
     @staticmethod
     def forward(ctx, hidden, weight, bias, labels, temperature, chunk, with_entropy):
@@ -98,9 +111,8 @@ class _ChunkedLogProbs(torch.autograd.Function):
         log_probs = torch.empty_like(log_z)
         entropy = torch.empty_like(log_z) if with_entropy else None
         for rows in _row_slices(hidden.shape[0], chunk):
-            logits = _logits(hidden[rows].to(ctx.matmul_dtype), weight_cast, bias, temperature)
-            log_z[rows] = torch.logsumexp(logits, dim=-1)
-            log_probs[rows] = logits.gather(-1, labels[rows].unsqueeze(-1)).squeeze(-1) - log_z[rows]
+            logits = _head(hidden[rows].to(ctx.matmul_dtype), weight_cast, bias, temperature)
+            log_probs[rows], log_z[rows] = _label_log_probs(logits, labels[rows])
             if with_entropy:
                 entropy[rows] = compute_entropy(logits)
         ctx.save_for_backward(hidden, weight, bias, labels, log_z)
@@ -120,10 +132,9 @@ class _ChunkedLogProbs(torch.autograd.Function):
         grad_bias = torch.zeros_like(bias, dtype=torch.float32) if wants_bias else None
         for rows in _row_slices(hidden.shape[0], ctx.chunk):
             states = hidden[rows].to(ctx.matmul_dtype)
-            scale = (grad_log_probs[rows].float() / ctx.temperature).unsqueeze(-1)
-            grad_logits = _logits(states, weight_cast, bias, ctx.temperature)
-            grad_logits.sub_(log_z[rows].unsqueeze(-1)).exp_().mul_(-scale)
-            grad_logits.scatter_add_(-1, labels[rows].unsqueeze(-1), scale)
+            logits = _head(states, weight_cast, bias, ctx.temperature)
+            scale = grad_log_probs[rows] / ctx.temperature
+            grad_logits = _logits_gradient_(logits, labels[rows], log_z[rows], scale)
             if wants_bias:
                 grad_bias += grad_logits.sum(dim=0)
             grad_logits = grad_logits.to(ctx.matmul_dtype)
@@ -142,10 +153,23 @@ def _row_slices(num_rows: int, chunk: int) -> list[slice]:
     return [slice(start, min(start + chunk, num_rows)) for start in range(0, num_rows, chunk)]
 
 
-def _logits(states: Tensor, weight: Tensor, bias: Tensor | None, temperature: float) -> Tensor:
-    """One chunk of float32 logits [n, V]; the caller owns the memory and may overwrite it."""
+def _head(states: Tensor, weight: Tensor, bias: Tensor | None, temperature: float) -> Tensor:
+    """One chunk of tempered float32 logits [n, V]; the caller owns the memory and may overwrite it."""
     with torch.autocast(states.device.type, enabled=False):
         logits = (states @ weight.T).float()
     if bias is not None:
         logits += bias
     return logits.div_(temperature) if temperature != 1.0 else logits
+
+
+def _label_log_probs(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """log p(label) and logZ, [...] each, of float32 logits [..., V]."""
+    log_z = torch.logsumexp(logits, dim=-1)
+    return logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1) - log_z, log_z
+
+
+def _logits_gradient_(logits: Tensor, labels: Tensor, log_z: Tensor, scale: Tensor) -> Tensor:
+    """scale * d log p(label) / d logits = scale * (onehot(label) - softmax(logits)), in place."""
+    scale = scale.unsqueeze(-1)
+    logits.sub_(log_z.unsqueeze(-1)).exp_().mul_(-scale)
+    return logits.scatter_add_(-1, labels.unsqueeze(-1), scale)

@@ -45,9 +45,7 @@ def compute_grpo_clip_loss(
     return -torch.minimum(free, bounded), {"ratio": ratio.detach(), "clipped": (bounded < free).detach()}
 
 
-def compute_grpo_no_clip_loss(
-    advantages: Tensor, policy_log_probs: Tensor, old_log_probs: Tensor
-) -> PerTokenLoss:
+def compute_grpo_no_clip_loss(advantages: Tensor, policy_log_probs: Tensor, old_log_probs: Tensor) -> PerTokenLoss:
     """-rho A per token, rho = pi / pi_old: importance weighting alone (Degris et al. 2012).
 
     Metadata [B, T]: `ratio`.
@@ -91,8 +89,8 @@ def compute_policy_gradient_loss(
 ) -> PerTokenLoss:
     """The per-token loss [B, T] of one of SURROGATES, with its metadata.
 
-    With `response_mask` [B, T], log-probabilities outside it are replaced by 0 first: whatever stands in
-    the padding, an overflowing ratio included, reaches neither the loss nor, as 0 * inf, the gradient.
+    With `response_mask` [B, T], log-probabilities outside it are replaced by 0 first: whatever stands in the
+    padding, NaN included, shows neither in the loss nor in the metadata, where the ratio is then 1.
     Raises ValueError for an unknown loss type and for an argument that the loss type needs and did not get.
     """
     surrogate = _choose("loss_type", loss_type, SURROGATES)
@@ -109,9 +107,7 @@ def compute_policy_gradient_loss(
     missing = [name for name in surrogate.needs if given[name] is None]
     if missing:
         raise ValueError(f"loss_type {loss_type!r} needs {', '.join(missing)}; got None")
-    return surrogate.loss(
-        policy_log_probs=policy_log_probs, **{name: given[name] for name in surrogate.needs}
-    )
+    return surrogate.loss(policy_log_probs=policy_log_probs, **{name: given[name] for name in surrogate.needs})
 
 
 # -- aggregations ----------------------------------------------------------------------------------------
@@ -207,9 +203,7 @@ def grpo_microbatch_train_step(
     loss = aggregate(per_token_loss, response_mask, "masked_mean", num_sequences=num_sequences, num_tokens=0)
     loss.backward()
     if "clipped" in metadata:
-        metadata["clip_fraction"] = masked_mean(metadata["clipped"].float(), response_mask).nan_to_num(
-            nan=0.0
-        )
+        metadata["clip_fraction"] = masked_mean(metadata["clipped"].float(), response_mask).nan_to_num(nan=0.0)
     return loss.detach(), metadata
 
 
@@ -228,18 +222,14 @@ def _ratio(policy_log_probs: Tensor, old_log_probs: Tensor) -> Tensor:
 
 
 def _blank(log_probs: Tensor, mask: Tensor) -> Tensor:
-    return torch.where(
-        mask.bool(), log_probs, torch.zeros((), dtype=log_probs.dtype, device=log_probs.device)
-    )
+    return torch.where(mask.bool(), log_probs, torch.zeros((), dtype=log_probs.dtype, device=log_probs.device))
 
 
 def _check_per_response(name: str, values: Tensor, policy_log_probs: Tensor) -> None:
     """A flat [B] would broadcast along tokens, silently if B = T, mixing up the responses' rewards."""
     batch, length = policy_log_probs.shape
     if tuple(values.shape) not in {(batch, 1), (batch, length)}:
-        raise ValueError(
-            f"{name} has shape {tuple(values.shape)}, expected ({batch}, 1): one number per response"
-        )
+        raise ValueError(f"{name} has shape {tuple(values.shape)}, expected ({batch}, 1): one number per response")
 
 
 def _choose(what: str, name: str, choices: dict):

@@ -22,9 +22,7 @@ def masked_mean(tensor: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
     return masked_sum(tensor, mask, dim) / _count(mask, dim)
 
 
-def masked_normalize(
-    tensor: Tensor, mask: Tensor, dim: int | None = None, normalize_constant: float = 1.0
-) -> Tensor:
+def masked_normalize(tensor: Tensor, mask: Tensor, dim: int | None = None, normalize_constant: float = 1.0) -> Tensor:
     """Sum of the elements where `mask` is true, along `dim` (None: all), divided by `normalize_constant`.
 
     Shapes as in `masked_mean`. An empty mask gives 0.

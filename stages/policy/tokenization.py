@@ -45,9 +45,7 @@ def pad_prompts_and_outputs(
     if not lengths:
         raise ValueError("an empty batch cannot be padded: give at least one prompt")
     if 0 in map(len, prompts):
-        raise ValueError(
-            "a prompt has no tokens: the first output token would have nothing to be predicted from"
-        )
+        raise ValueError("a prompt has no tokens: the first output token would have nothing to be predicted from")
     ids = torch.full((len(lengths), max(lengths)), pad_id, dtype=torch.int64)
     mask = torch.zeros(ids.shape, dtype=torch.bool)
     for row, (prompt, output) in enumerate(zip(prompts, outputs, strict=True)):
@@ -61,6 +59,4 @@ def pad_token_id(tokenizer: Tokenizer) -> int:
     for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id):
         if token_id is not None:
             return token_id
-    raise ValueError(
-        "the tokenizer has neither a pad nor an eos token; set tokenizer.pad_token before padding"
-    )
+    raise ValueError("the tokenizer has neither a pad nor an eos token; set tokenizer.pad_token before padding")

@@ -71,9 +71,7 @@ def exact_match(response: str, ground_truth: str) -> dict[str, float]:
 def test_rollouts_are_graded_in_order_and_normalised_in_groups():
     responses = ["answer 4", "four", "answer 5", "answer 4", "answer 1", "answer 2", "answer 3", "4"]
     truths = ["4"] * 4 + ["9"] * 4
-    advantages, raw, metadata = compute_group_normalized_rewards(
-        exact_match, responses, truths, 4, 1e-6, False
-    )
+    advantages, raw, metadata = compute_group_normalized_rewards(exact_match, responses, truths, 4, 1e-6, False)
     assert raw.tolist() == [1, 0, 0, 1, 0, 0, 0, 0]
     assert advantages.tolist() == [0.5, -0.5, -0.5, 0.5, 0, 0, 0, 0]
     assert metadata["reward_mean"] == 0.25
@@ -83,9 +81,7 @@ def test_rollouts_are_graded_in_order_and_normalised_in_groups():
 
 
 def test_a_batch_of_zero_rewards_is_a_batch():
-    advantages, raw, metadata = compute_group_normalized_rewards(
-        exact_match, ["x"] * 4, ["4"] * 4, 2, 1e-6, True
-    )
+    advantages, raw, metadata = compute_group_normalized_rewards(exact_match, ["x"] * 4, ["4"] * 4, 2, 1e-6, True)
     assert advantages.tolist() == raw.tolist() == [0.0] * 4
     assert metadata["constant_group_fraction"] == 1.0
 

@@ -34,11 +34,30 @@ def test_entropy_is_finite_for_huge_bf16_logits_and_forbidden_tokens():
     torch.testing.assert_close(compute_entropy(forbidden).item(), math.log(2))
 
 
-def test_log_probs_are_those_of_the_dense_log_softmax():
-    logits, labels = torch.randn(3, 5, 11), torch.randint(11, (3, 5))
-    for temperature in (1.0, 0.7):
-        dense = torch.log_softmax(logits / temperature, dim=-1).gather(-1, labels[..., None])[..., 0]
-        torch.testing.assert_close(log_probs_from_logits(logits, labels, temperature), dense)
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_log_probs_are_those_of_the_dense_log_softmax_in_value_and_gradient(temperature):
+    torch.manual_seed(0)
+    logits, labels = torch.randn(3, 5, 11, requires_grad=True), torch.randint(11, (3, 5))
+    before, upstream = logits.detach().clone(), torch.randn(3, 5)
+    lean = log_probs_from_logits(logits, labels, temperature)
+    dense = torch.log_softmax(logits / temperature, dim=-1).gather(-1, labels[..., None])[..., 0]
+    torch.testing.assert_close(lean, dense)
+    gradients = [torch.autograd.grad(log_probs, logits, upstream)[0] for log_probs in (lean, dense)]
+    torch.testing.assert_close(*gradients)
+    assert torch.equal(logits, before)  # the backward pass works in place, but not on what it was given
+
+
+def test_log_probs_of_bf16_logits_are_float32_and_keep_no_float32_copy():
+    logits, labels = torch.randn(4, 300, dtype=torch.bfloat16, requires_grad=True), torch.randint(300, (4,))
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor) or tensor, lambda t: t):
+        log_probs = log_probs_from_logits(logits, labels)
+    assert log_probs.dtype == torch.float32
+    assert [tensor.dtype for tensor in saved if tensor.numel() == logits.numel()] == [torch.bfloat16]
+    dense = torch.log_softmax(logits.float(), dim=-1).gather(-1, labels[:, None])[:, 0]
+    torch.testing.assert_close(log_probs, dense)
+    log_probs.sum().backward()
+    assert logits.grad.dtype == torch.bfloat16
 
 
 class Bigram(nn.Module):
@@ -66,7 +85,9 @@ def test_response_log_probs_score_the_label_at_every_position_and_mask_none():
 
 def dense_log_probs(hidden, weight, labels, bias, temperature):
     logits = hidden @ weight.T if bias is None else hidden @ weight.T + bias
-    return log_probs_from_logits(logits, labels, temperature), compute_entropy(logits / temperature)
+    log_softmax = torch.log_softmax(logits / temperature, dim=-1)
+    entropy = -(log_softmax.exp() * log_softmax).sum(dim=-1)
+    return log_softmax.gather(-1, labels[:, None])[:, 0], entropy
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])

@@ -20,9 +20,7 @@ def tokenizer():
     backend = Tokenizer(models.WordLevel(vocab, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     backend.post_processor = processors.TemplateProcessing(single="<bos> $A", special_tokens=[("<bos>", BOS)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<bos>", eos_token="<eos>", unk_token="<unk>")
 
 
 @pytest.fixture
@@ -113,15 +111,11 @@ def test_dpo_loss_of_a_pair_is_that_of_responses_conditioned_on_the_prompt(token
     def response_log_prob(model, response):
         ids = torch.tensor([encode_document(tokenizer, "one", response)])
         log_probs = get_response_log_probs(model, ids[:, :-1], ids[:, 1:])["log_probs"]
-        return log_probs[
-            0, -(len(response.split()) + 1) :
-        ].sum()  # the response and its EOS, without the prompt
+        return log_probs[0, -(len(response.split()) + 1) :].sum()  # the response and its EOS, without the prompt
 
     lm, lm_ref = models_pair
     loss = compute_per_instance_dpo_loss(lm, lm_ref, tokenizer, 0.5, "one", "two three", "four")
-    chosen, rejected = (
-        response_log_prob(lm, text) - response_log_prob(lm_ref, text) for text in ("two three", "four")
-    )
+    chosen, rejected = (response_log_prob(lm, text) - response_log_prob(lm_ref, text) for text in ("two three", "four"))
     expected = torch.log(1 + torch.exp(-0.5 * (chosen - rejected)))
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-5)
     loss.backward()

@@ -140,6 +140,7 @@ def test_whatever_stands_in_the_padding_stays_out_of_the_gradient(loss_type):
     loss, metadata = grpo_microbatch_train_step(policy, mask, 1, loss_type, value, value, old, 0.2)
     assert torch.isfinite(loss)
     assert policy.grad.tolist() == [[-0.5, -0.5, 0.0, 0.0]]
+    assert (metadata.get("ratio", torch.ones(1)) == 1).all()
     assert metadata.get("clip_fraction", torch.zeros(())) == 0.0
 
 
@@ -224,9 +225,7 @@ def test_left_and_right_padding_give_the_same_loss(length_normalization):
             place = slice(0, length) if side == "right" else slice(width - length, width)
             per_token[row, place], mask[row, place] = tokens[row, :length], True
         losses.append(
-            aggregate(
-                per_token, mask, length_normalization, num_sequences=2, num_tokens=6, normalize_constant=4
-            )
+            aggregate(per_token, mask, length_normalization, num_sequences=2, num_tokens=6, normalize_constant=4)
         )
     torch.testing.assert_close(*losses)
 
@@ -235,9 +234,7 @@ def test_left_and_right_padding_give_the_same_loss(length_normalization):
 def test_a_batch_of_empty_responses_has_loss_and_gradient_zero(length_normalization):
     per_token = torch.randn(2, 3, requires_grad=True)
     mask = torch.zeros(2, 3, dtype=torch.bool)
-    loss = aggregate(
-        per_token, mask, length_normalization, num_sequences=2, num_tokens=0, normalize_constant=3
-    )
+    loss = aggregate(per_token, mask, length_normalization, num_sequences=2, num_tokens=0, normalize_constant=3)
     loss.backward()
     assert loss.item() == 0.0
     assert per_token.grad.abs().sum() == 0.0
@@ -274,9 +271,7 @@ def test_masked_normalize_needs_its_constant(constant):
 def test_train_step_by_hand():
     policy = torch.tensor([[-1.0, -2.0, -3.0], [-4.0, -5.0, -6.0]], requires_grad=True)
     mask = lengths_to_mask([1, 2], width=3, first=1)
-    loss, _ = grpo_microbatch_train_step(
-        policy, mask, 2, "no_baseline", raw_rewards=torch.tensor([[1.0], [3.0]])
-    )
+    loss, _ = grpo_microbatch_train_step(policy, mask, 2, "no_baseline", raw_rewards=torch.tensor([[1.0], [3.0]]))
     # response 1: 2.0; response 2: 3 * (5 + 6) / 2 = 16.5; mean 9.25; two accumulation steps
     assert loss.item() == 4.625
     assert policy.grad.tolist() == [[0.0, -0.25, 0.0], [0.0, -0.375, -0.375]]
