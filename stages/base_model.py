@@ -1,0 +1,133 @@
+"""The base policy: pretrained here on generated arithmetic text, or taken from a local folder or the hub.
+
+python -m stages.base_model --spec … --state … --model … --metrics …
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stages import config, console, records
+from stages.config import ModelSource, Pretrain
+from stages.store import State, new_directory, provenance
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    spec: Annotated[Path, typer.Option(help="specification of the model (JSON, written by the workflow)")],
+    state: Annotated[Path, typer.Option(help="folder for unfinished work; resumed from if the spec is the same")],
+    model: Annotated[Path, typer.Option(help="Hugging Face folder to write")],
+    metrics: Annotated[Path, typer.Option(help="Parquet file of training metrics to write")],
+) -> None:
+    """Make the base policy: a self-contained Hugging Face folder (safetensors, config, tokenizer)."""
+    plan = config.read_spec(spec)
+    source = config.parse(ModelSource, plan["values"], "model")
+    rows: list[dict[str, Any]] = []
+    if source.pretrain:
+        with State(state, plan) as held:
+            rows = pretrain(source.pretrain, held, model)
+            held.clear()
+    else:
+        copy(source, model)
+    records.write_table(metrics, records.table(rows, records.METRICS), provenance(plan))
+
+
+def copy(source: ModelSource, target: Path) -> None:
+    """Load and save, so that what lies under results/ is complete, is safetensors, and does not change under a run."""
+    from stages.policy.loading import load_policy, save_policy
+
+    origin = source.path or source.hub
+    import json
+
+    from transformers import AutoConfig
+
+    try:
+        dtype = AutoConfig.from_pretrained(origin, revision=source.revision, trust_remote_code=False).dtype
+    except (OSError, ValueError, json.JSONDecodeError) as error:
+        hint = "check the folder" if source.path else "offline, give a local folder as model.path instead"
+        raise records.DataError(f"model {origin}: {str(error).strip().splitlines()[0]} ({hint})") from error
+    with new_directory(target) as folder:
+        save_policy(*load_policy(origin, dtype=dtype, revision=source.revision), folder)
+
+
+def pretrain(settings: Pretrain, state: State, target: Path) -> list[dict[str, Any]]:
+    """Next-token training on a stream of documents. Returns one METRICS row per step."""
+    import torch
+
+    from stages.policy.checkpoint import load_training, save_training
+    from stages.policy.loading import parameter_count, save_policy
+    from stages.policy.optimizer import step_optimizer
+    from stages.policy.tiny import make_policy
+    from stages.tasks.arithmetic import documents
+
+    sample = documents(settings.seed, settings.wrong_step_fraction, settings.bare_question_fraction)
+    model, tokenizer = make_policy(settings, islice(sample, 3000))
+    model.train()
+    console.say(f"{parameter_count(model):,} parameters, {len(tokenizer)} tokens")
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+    newest = state.newest()
+    facts = load_training(newest[1], model, optimizer) if newest else {"rows": [], "seconds": 0.0}
+    rows, began = facts["rows"], time.monotonic() - facts["seconds"]
+    with console.progress("pretraining", settings.n_steps, done=len(rows)) as advance:
+        for step in range(len(rows), settings.n_steps):
+            tokens = token_batch(settings, tokenizer, step)
+            logits = model(input_ids=tokens[:, :-1]).logits
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+            loss.backward()
+            rate = pretraining_rate(settings, step)
+            norm = step_optimizer(model, optimizer, rate, max_norm=1.0)
+            rows.append(
+                {
+                    "step": step + 1,
+                    "kind": "train",
+                    "seconds": time.monotonic() - began,
+                    "num_tokens": tokens[:, 1:].numel(),
+                    "learning_rate": rate,
+                    "loss": loss.item(),
+                    "gradient_norm": norm,
+                }
+            )
+            advance(1, f"loss {rows[-1]['loss']:.3f}")
+            if (step + 1) % settings.checkpoint_every == 0 and step + 1 < settings.n_steps:
+                with state.save(step + 1) as folder:
+                    facts = {"rows": rows, "seconds": rows[-1]["seconds"]}
+                    save_training(folder, model, optimizer, facts)
+    with new_directory(target) as folder:
+        save_policy(model, tokenizer, folder)
+    return rows
+
+
+def pretraining_rate(settings: Pretrain, step: int) -> float:
+    """Warm up over 60 steps, hold, and come down linearly to a twentieth over the last two fifths."""
+    up = min(1.0, (step + 1) / 60)
+    down = min(1.0, max(0.05, (settings.n_steps - step) / (0.4 * settings.n_steps)))
+    return settings.learning_rate * up * down
+
+
+def token_batch(settings: Pretrain, tokenizer, step: int):
+    """The batch of one step, a function of (seed, step) alone: packed documents, each closed by the end token.
+
+    Returns int64 [sequences_per_step, sequence_length + 1].
+    """
+    import torch
+
+    from stages.tasks.arithmetic import documents
+
+    wanted = settings.sequences_per_step * (settings.sequence_length + 1)
+    stream = documents((settings.seed << 32) + step + 1, settings.wrong_step_fraction, settings.bare_question_fraction)
+    ids: list[int] = []
+    while len(ids) < wanted:
+        for document in tokenizer(list(islice(stream, 64))).input_ids:
+            ids += [*document, tokenizer.eos_token_id]
+    return torch.tensor(ids[:wanted]).view(settings.sequences_per_step, settings.sequence_length + 1)
+
+
+if __name__ == "__main__":
+    console.run(app)

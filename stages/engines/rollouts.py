@@ -1,0 +1,118 @@
+"""From examples to graded ROLLOUTS rows: render, tokenise once, sample, grade."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from stages.grading.pool import GraderPool
+
+from stages.config import Sampled
+from stages.engines.protocol import Engine, Request, Sampling, sample_seed
+from stages.grading.verdict import Verdict
+from stages.tasks.prompts import render
+
+Row = dict[str, Any]
+Example = dict[str, Any]
+VALIDATION = -1  # takes the place of the step in seeds, so that every validation draws the same random numbers
+
+
+def sampling_of(settings: Sampled) -> Sampling:
+    return Sampling(
+        temperature=settings.sampling_temperature,
+        min_tokens=settings.sampling_min_tokens,
+        max_tokens=settings.sampling_max_tokens,
+        stop=settings.stop,
+    )
+
+
+def sample_rows(
+    engine: Engine,
+    tokenize: Callable[[str], list[int]],
+    examples: Sequence[Example],
+    settings: Sampled,
+    *,
+    step: int,
+    group_size: int,
+    seed_step: int,
+    model: str,
+    run: str,
+) -> list[Row]:
+    """`group_size` rows for each example in turn, ungraded. The prompt is tokenised here and nowhere else.
+
+    `step` is recorded; `seed_step` enters the seeds (a rollout batch, or VALIDATION).
+    """
+    prompts = [render(settings.prompt, question=example["question"]) for example in examples]
+    seeds = [
+        [sample_seed(settings.seed, seed_step, example["example_id"], i) for i in range(group_size)]
+        for example in examples
+    ]
+    requests = [Request(tokenize(prompt), group) for prompt, group in zip(prompts, seeds, strict=True)]
+    answers = engine.generate(requests, sampling_of(settings))
+    return [
+        {
+            "example_id": example["example_id"],
+            "step": step,
+            "sample_index": index,
+            "prompt": prompt,
+            "response": completion.text,
+            "prompt_token_ids": list(request.prompt_token_ids),
+            "response_token_ids": completion.token_ids,
+            "sampler_log_probs": completion.log_probs,
+            "finish_reason": completion.finish_reason,
+            "ground_truth": example["ground_truth"],
+            "mean_token_entropy": completion.mean_entropy,
+            "num_response_tokens": len(completion.token_ids),
+            "seed": settings.seed,
+            "model": model,
+            "run": run,
+        }
+        for example, prompt, request, group in zip(examples, prompts, requests, answers, strict=True)
+        for index, completion in enumerate(group)
+    ]
+
+
+def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def reward_columns(verdict: Verdict) -> Row:
+    """The four columns that grading fills."""
+    return {**verdict.rewards(), "verdict": verdict.verdict}
+
+
+def sample_and_grade(
+    engine: Engine,
+    tokenize: Callable[[str], list[int]],
+    examples: Sequence[Example],
+    settings: Sampled,
+    pool: GraderPool,
+    *,
+    step: int,
+    group_size: int,
+    seed_step: int,
+    model: str,
+    run: str,
+) -> list[Row]:
+    """Graded rows. While one chunk of examples is sampled, the grader works on the chunks before it."""
+    rows: list[Row] = []
+    pending = []
+    for chunk in chunks(examples, max(1, settings.sampling_batch_size // group_size)):
+        fresh = sample_rows(
+            engine,
+            tokenize,
+            chunk,
+            settings,
+            step=step,
+            group_size=group_size,
+            seed_step=seed_step,
+            model=model,
+            run=run,
+        )
+        pending.append(pool.submit([(row["response"], row["ground_truth"]) for row in fresh], settings.reward))
+        rows += fresh
+    verdicts = [verdict for future in pending for verdict in future.result()]
+    for row, verdict in zip(rows, verdicts, strict=True):
+        row.update(reward_columns(verdict))
+    return rows

@@ -1,0 +1,211 @@
+"""Sampling with a Transformers model: batched decoding that keeps each prompt once per group.
+
+Token choice is by inverse CDF from uniforms drawn per response from its own seed, so a response is the same in any
+batch, up to the rounding of the model's forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+
+from stages.engines.protocol import Completion, Request, Sampling
+from stages.policy.padding import right_pad
+from stages.policy.shared_prompt import (
+    DecodingCache,
+    prompt_bias,
+    prompt_states,
+    shared_prompt_attention,
+    supported,
+)
+
+SHRINK_AT = 0.75  # drop finished rows once this share or less of the batch would remain
+
+
+class TransformersEngine:
+    """Samples `batch_size` responses at a time from a model that lives in this process."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int = 128) -> None:
+        if not supported(model):
+            raise ValueError(
+                f"{type(model).__name__}: its attention cannot be replaced (sliding windows, or no "
+                "AttentionInterface); sample from it with another engine"
+            )
+        self.model = model
+        self.tokenizer = tokenizer
+        self.batch_size = batch_size
+        self.end_ids = end_token_ids(model, tokenizer)
+        self._texts: dict[int, str] = {}
+
+    def sync(self, model: PreTrainedModel) -> None:
+        """Nothing to copy where the trainer's model is this engine's own."""
+        if model is not self.model:
+            self.model.load_state_dict(model.state_dict())
+
+    @torch.inference_mode()
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[list[Completion]]:
+        """See Engine.generate. Prompts of like length go together, to keep padding low."""
+        self.model.eval()
+        answers: list[list[Completion]] = [[] for _ in requests]
+        for batch in self._batches(requests):
+            rows = self._decode([requests[i] for i in batch], sampling)
+            for i in batch:
+                answers[i] = [next(rows) for _ in requests[i].seeds]
+        return answers
+
+    def _batches(self, requests: Sequence[Request]) -> Iterator[list[int]]:
+        """Indices of requests with equally many seeds, at most `batch_size` responses together."""
+        order = sorted(range(len(requests)), key=lambda i: (len(requests[i].seeds), len(requests[i].prompt_token_ids)))
+        batch: list[int] = []
+        for i in order:
+            group = len(requests[i].seeds)
+            if batch and (group != len(requests[batch[0]].seeds) or (len(batch) + 1) * group > self.batch_size):
+                yield batch
+                batch = []
+            batch.append(i)
+        if batch:
+            yield batch
+
+    def _decode(self, requests: list[Request], sampling: Sampling) -> Iterator[Completion]:
+        group = len(requests[0].seeds)
+        device = self.model.device
+        prompts, lengths = right_pad([r.prompt_token_ids for r in requests], 0, device)
+        cache = DynamicCache(config=self.model.config)
+        last = torch.arange(len(requests), device=device), lengths - 1
+        hidden = self.model.base_model(input_ids=prompts, past_key_values=cache, use_cache=True).last_hidden_state
+        head = self.model.get_output_embeddings()
+        logits = head(hidden[last]).repeat_interleave(group, 0)
+        bias = prompt_bias(lengths, prompts.shape[1], logits.dtype)
+        live = _Live(requests, sampling, lengths.repeat_interleave(group), group)
+        decoding = DecodingCache(prompt_states(cache), bias, len(live.rows), sampling.max_tokens)
+        with shared_prompt_attention(self.model):
+            while True:
+                tokens = self._choose(logits, live, sampling)
+                self._finish(live, sampling)
+                if live.done.all() or live.step == sampling.max_tokens:
+                    break
+                tokens = live.shrink(decoding, tokens)
+                hidden = self.model.base_model(
+                    input_ids=tokens[:, None],
+                    position_ids=live.positions[:, None],
+                    past_key_values=decoding,
+                    use_cache=True,
+                ).last_hidden_state
+                decoding.advance()
+                live.positions = live.positions + 1
+                logits = head(hidden[:, -1])
+        return iter([self._completion(row, sampling) for row in live.all_rows])
+
+    def _choose(self, logits: Tensor, live: _Live, sampling: Sampling) -> Tensor:
+        """Sample one token for every row of the batch; record it for the rows that are not done. Returns [B]."""
+        logits = logits.float()
+        log_probs = torch.log_softmax(logits / (sampling.temperature or 1.0), dim=-1)
+        probs = log_probs.exp()
+        entropy = -(probs * log_probs.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
+        if live.step < sampling.min_tokens:
+            probs[:, self.end_ids] = 0.0
+        if sampling.temperature == 0:
+            tokens = probs.argmax(-1)
+        else:
+            cdf = probs.double().cumsum(-1)
+            uniform = live.uniforms[:, live.step].to(cdf.device) * cdf[:, -1]
+            tokens = torch.searchsorted(cdf, uniform[:, None], right=True)[:, 0].clamp(max=cdf.shape[1] - 1)
+        chosen = log_probs.gather(-1, tokens[:, None])[:, 0]
+        for row, token, log_prob, nats in zip(
+            live.rows, tokens.tolist(), chosen.tolist(), entropy.tolist(), strict=True
+        ):
+            if not row.finish_reason:
+                row.token_ids.append(token)
+                row.log_probs.append(log_prob)
+                row.entropy += nats
+        live.step += 1
+        return tokens
+
+    def _finish(self, live: _Live, sampling: Sampling) -> None:
+        """Mark the rows that end with the token just recorded."""
+        for i, row in enumerate(live.rows):
+            if row.finish_reason:
+                continue
+            if row.token_ids[-1] in self.end_ids:
+                row.finish_reason = "eos"
+            elif len(row.token_ids) >= sampling.min_tokens and self._stopped(row.token_ids, sampling.stop):
+                row.finish_reason = "stop"
+            elif len(row.token_ids) == sampling.max_tokens:
+                row.finish_reason = "length"
+            live.done[i] = bool(row.finish_reason)
+
+    def _stopped(self, token_ids: list[int], stops: tuple[str, ...]) -> bool:
+        """Whether the last token completes a stop string. Only a token that holds a stop's last character can."""
+        last = self._text_of(token_ids[-1])
+        stops = tuple(stop for stop in stops if stop[-1] in last)
+        if not stops:
+            return False
+        tail = self.tokenizer.decode(token_ids[-(max(map(len, stops)) + 4) :])
+        return any(stop in tail[-(len(stop) + len(last) - 1) :] for stop in stops)
+
+    def _text_of(self, token_id: int) -> str:
+        if token_id not in self._texts:
+            self._texts[token_id] = self.tokenizer.decode([token_id])
+        return self._texts[token_id]
+
+    def _completion(self, row: _Row, sampling: Sampling) -> Completion:
+        ids = row.token_ids[:-1] if row.finish_reason == "eos" else row.token_ids
+        text = self.tokenizer.decode(ids)
+        if row.finish_reason == "stop":  # a token may hold more than the end of the stop string
+            text = text[: min(text.rindex(stop) + len(stop) for stop in sampling.stop if stop in text)]
+        entropy = row.entropy / len(row.token_ids)
+        return Completion(row.token_ids, row.log_probs, text, row.finish_reason, entropy)
+
+
+@dataclass
+class _Row:
+    token_ids: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    entropy: float = 0.0
+    finish_reason: str = ""
+
+
+class _Live:
+    """The responses being decoded: G rows for each prompt still in the batch."""
+
+    def __init__(self, requests: list[Request], sampling: Sampling, positions: Tensor, group: int) -> None:
+        self.all_rows = [_Row() for _ in requests for _ in range(group)]
+        self.rows = self.all_rows
+        self.group = group
+        self.positions = positions
+        self.done = np.zeros(len(self.rows), dtype=bool)
+        self.step = 0
+        seeds = [seed for request in requests for seed in request.seeds]
+        drawn = [np.random.Generator(np.random.Philox(seed)).random(sampling.max_tokens) for seed in seeds]
+        self.uniforms = torch.from_numpy(np.stack(drawn))
+
+    def shrink(self, cache: DecodingCache, tokens: Tensor) -> Tensor:
+        """Let finished rows leave the batch when enough of them have; returns the tokens of those that stay."""
+        alive = ~self.done.reshape(-1, self.group)
+        groups = np.flatnonzero(alive.any(1))
+        width = int(alive.sum(1).max())
+        if len(groups) * width > SHRINK_AT * len(self.rows):
+            return tokens
+        # the living first; a group with fewer than `width` is filled up with its own finished rows
+        order = np.argsort(~alive[groups], axis=1, kind="stable")[:, :width]
+        rows = (groups[:, None] * self.group + order).ravel()
+        index = torch.from_numpy(rows).to(tokens.device)
+        cache.keep(torch.from_numpy(groups).to(tokens.device), index)
+        self.rows = [self.rows[i] for i in rows]
+        self.done = self.done[rows]
+        self.group = width
+        self.positions = self.positions[index]
+        self.uniforms = self.uniforms[torch.from_numpy(rows)]
+        return tokens[index]
+
+
+def end_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """All token ids that end a response: the tokenizer's, and those the model's generation config adds."""
+    found = getattr(model.generation_config, "eos_token_id", None)
+    ids = set(found if isinstance(found, (list, tuple)) else [found]) | {tokenizer.eos_token_id}
+    return sorted(i for i in ids if i is not None)

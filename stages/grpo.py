@@ -1,0 +1,128 @@
+"""Group Relative Policy Optimisation (Algorithm 3 of the assignment; DeepSeekMath, arXiv 2402.03300).
+
+python -m stages.grpo --spec … --model … --train … --validation … --state … --metrics … --rollouts … …
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stages import console
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+Input = Annotated[Path, typer.Option(exists=True)]
+Output = Annotated[Path, typer.Option()]
+Row = dict[str, Any]
+
+
+@app.command()
+def main(
+    spec: Input,
+    model: Input,
+    train: Input,
+    validation: Input,
+    state: Output,
+    metrics: Output,
+    rollouts: Output,
+    generations: Output,
+    checkpoint: Output,
+    status: Output,
+    winners: Annotated[list[Path] | None, typer.Option(help="winners to inherit values from; repeatable")] = None,
+) -> None:
+    """Train a policy by GRPO against the grader's rewards, validating as it goes; every rollout is kept."""
+    from stages import training
+
+    files = training.Files(
+        spec=spec,
+        model=model,
+        train=train,
+        validation=validation,
+        state=state,
+        metrics=metrics,
+        generations=generations,
+        checkpoint=checkpoint,
+        status=status,
+        winners=winners or (),
+        rollouts=rollouts,
+    )
+    with training.opened("grpo", files, lambda settings: settings.n_grpo_steps) as run:
+        training.train(run, grpo_step)
+
+
+def grpo_step(run: Any) -> list[Row]:
+    """One pass of Algorithm 3's outer loop: sample G responses per question, reward, normalise, update.
+
+    Returns one METRICS row per optimiser step; what describes the rollout batch is the same in each of them.
+    """
+    import torch
+
+    from stages.algorithm.advantages import group_advantages
+    from stages.policy.clock import Clock
+    from stages.policy.update import old_log_probs, update
+    from stages.training import batch_of
+
+    settings, clock = run.settings, Clock()
+    questions = batch_of(run.train, settings.n_prompts_per_rollout_batch, run.step, settings.seed)
+    with clock("sample"):
+        rows = run.sample(questions, step=run.step, group_size=settings.group_size, seed_step=run.step)
+    rewards = torch.tensor([row["reward"] for row in rows])
+    advantages = group_advantages(
+        rewards,
+        settings.group_size,
+        advantage_eps=settings.advantage_eps,
+        normalize_by_std=settings.use_std_normalization,
+    )
+    for row, advantage in zip(rows, advantages.tolist(), strict=True):
+        row["advantage"] = advantage
+    with clock("score"):
+        old_log_probs(run.model, rows, settings)
+    facts = rollout_metrics(rows, settings.group_size)
+    metrics = []
+    for index in range(settings.n_train_steps_per_rollout_batch):
+        with clock("train"):
+            row = update(run.model, run.optimizer, train_batch(rows, settings, run.step, index), settings, run.step)
+        run.updates += 1
+        run.responses += settings.train_batch_size
+        metrics.append(facts | row | {"kind": "train", "step": run.updates, "num_examples": run.responses})
+        metrics[-1]["seconds"] = run.seconds()
+    with clock("sync"):
+        run.engine.sync(run.model)
+    run.rollouts.fresh += rows
+    metrics[-1] |= clock.columns() | {"tokens_per_second": facts["num_tokens"] / clock.total()}
+    return metrics
+
+
+def train_batch(rows: list[Row], settings: Any, step: int, index: int) -> list[Row]:
+    """The rows of the `index`-th optimiser step on this rollout batch: whole groups, reshuffled in every epoch.
+
+    One optimiser step that takes all rollouts takes them as they lie; order would not change its gradient.
+    """
+    import random
+
+    per_epoch = settings.rollout_batch_size // settings.train_batch_size
+    epoch, part = divmod(index, per_epoch)
+    if per_epoch == 1:
+        return rows
+    size = settings.group_size if settings.train_batch_size % settings.group_size == 0 else 1
+    blocks = [rows[start : start + size] for start in range(0, len(rows), size)]
+    random.Random(f"{settings.seed}/{step}/{epoch}").shuffle(blocks)
+    shuffled = [row for block in blocks for row in block]
+    return shuffled[part * settings.train_batch_size : (part + 1) * settings.train_batch_size]
+
+
+def rollout_metrics(rows: list[Row], group_size: int) -> Row:
+    """METRICS columns that describe a rollout batch: rewards, lengths, entropy, and how many groups still teach."""
+    from stages.measure import validation_metrics
+
+    facts = validation_metrics(rows, step=0, seconds=0.0)
+    groups = [rows[start : start + group_size] for start in range(0, len(rows), group_size)]
+    tied = [len({row["reward"] for row in group}) == 1 for group in groups]
+    magnitude = sum(abs(row["advantage"]) for row in rows) / len(rows)
+    return facts | {"zero_variance_groups": sum(tied) / len(tied), "advantage_magnitude": magnitude}
+
+
+if __name__ == "__main__":
+    console.run(app)

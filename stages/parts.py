@@ -1,0 +1,41 @@
+"""Rows of a long job, written in parts as it goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stages import records
+
+Row = dict[str, Any]
+
+
+class Parts:
+    """Rows of a long run, written in parts as it goes, so that checkpoints stay small."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self.folder = folder
+        self.schema = schema
+        self.fresh: list[Row] = []
+
+    def flush(self, step: int) -> None:
+        """Write what came since the last flush as the part that ends at `step`."""
+        if self.fresh:
+            records.write_table(self.folder / f"{step:08d}.parquet", records.table(self.fresh, self.schema))
+            self.fresh = []
+
+    def rewind(self, step: int) -> None:
+        """Forget what came after `step`: the checkpoint that would have followed was never completed."""
+        for path in self.folder.glob("*.parquet"):
+            if int(path.stem) > step:
+                path.unlink()
+
+    def last(self) -> int:
+        """Where the newest part ends; 0 without parts."""
+        return max((int(path.stem) for path in self.folder.glob("*.parquet")), default=0)
+
+    def all(self) -> pa.Table:
+        parts = [records.read_table(path, self.schema) for path in sorted(self.folder.glob("*.parquet"))]
+        return pa.concat_tables([*parts, records.table(self.fresh, self.schema)])

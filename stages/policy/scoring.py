@@ -1,0 +1,106 @@
+"""Log-probabilities of responses under the trainer's policy, as a function with gradients.
+
+Both paths score response positions alone: the head runs on them in chunks and dense logits [B, T, V] never exist.
+`plain` runs each prompt with its response; `shared` runs each prompt once for all of its responses. Same values, same
+gradients, up to the order of floating-point sums. Padding is on the right everywhere, where causal attention makes it
+invisible to real tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from stages.algorithm.log_probs import chunked_log_probs
+from stages.policy.padding import right_pad
+from stages.policy.shared_prompt import TrainingCache, prompt_bias, prompt_states, shared_prompt_attention
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """A batch of N prompts and B = N * G responses to them, rows of one prompt adjacent.
+
+    prompt_ids [N, P] and response_ids [B, T], right-padded; prompt_lengths [N]; response_mask [B, T], true at
+    response tokens, end token included.
+    """
+
+    prompt_ids: Tensor
+    prompt_lengths: Tensor
+    response_ids: Tensor
+    response_mask: Tensor
+
+    @property
+    def group_size(self) -> int:
+        return len(self.response_ids) // len(self.prompt_ids)
+
+
+def make_sequences(
+    prompts: Sequence[Sequence[int]], responses: Sequence[Sequence[int]], device: torch.device | str
+) -> Sequences:
+    """Pad N prompts and their N * G responses; prompt i belongs to responses i * G to (i + 1) * G."""
+    prompt_ids, prompt_lengths = right_pad(prompts, 0, device)
+    response_ids, lengths = right_pad(responses, 0, device)
+    mask = torch.arange(response_ids.shape[1], device=device)[None] < lengths[:, None]
+    return Sequences(prompt_ids, prompt_lengths, response_ids, mask)
+
+
+def score(
+    model: PreTrainedModel, batch: Sequences, *, temperature: float, shared: bool, with_entropy: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """Per-token log-probs [B, T] in nats under softmax(logits / temperature), 0 at padding; and entropies, alike.
+
+    Gradients reach the model through the log-probs; the entropies carry none.
+    """
+    hidden = _shared_hidden(model, batch) if shared else _plain_hidden(model, batch)
+    mask = batch.response_mask
+    head = model.get_output_embeddings()
+    log_probs, entropy = chunked_log_probs(
+        hidden[mask],
+        head.weight,
+        batch.response_ids[mask],
+        bias=head.bias,
+        temperature=temperature,
+        chunk=4096,
+        with_entropy=with_entropy,
+    )
+    padded = log_probs.new_zeros(mask.shape).masked_scatter(mask, log_probs)
+    return padded, None if entropy is None else entropy.new_zeros(mask.shape).masked_scatter(mask, entropy)
+
+
+def _plain_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
+    """Hidden states [B, T, H] that predict each response token: those one position before it."""
+    lengths = batch.prompt_lengths.repeat_interleave(batch.group_size)
+    rows, width = batch.response_ids.shape
+    prompts = batch.prompt_ids.repeat_interleave(batch.group_size, 0)
+    joint = torch.cat([prompts, prompts.new_zeros(rows, width)], dim=1)
+    positions = lengths[:, None] + torch.arange(width, device=joint.device)[None]
+    joint = joint.scatter(1, positions, batch.response_ids)
+    hidden = model.base_model(input_ids=joint, use_cache=False).last_hidden_state
+    index = (positions - 1)[..., None].expand(-1, -1, hidden.shape[-1])
+    return hidden.gather(1, index)
+
+
+def _shared_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
+    """The same, [B, T, H]: the first token is predicted by the prompt's last state, the others by the response's."""
+    cache = DynamicCache(config=model.config)
+    hidden = model.base_model(input_ids=batch.prompt_ids, past_key_values=cache, use_cache=True).last_hidden_state
+    rows = torch.arange(len(batch.prompt_ids), device=hidden.device)
+    first = hidden[rows, batch.prompt_lengths - 1].repeat_interleave(batch.group_size, 0)[:, None]
+    width = batch.response_ids.shape[1]
+    if width == 1:
+        return first
+    lengths = batch.prompt_lengths.repeat_interleave(batch.group_size)
+    positions = lengths[:, None] + torch.arange(width - 1, device=hidden.device)[None]
+    bias = prompt_bias(batch.prompt_lengths, batch.prompt_ids.shape[1], hidden.dtype)
+    with shared_prompt_attention(model):
+        rest = model.base_model(
+            input_ids=batch.response_ids[:, :-1],
+            position_ids=positions,
+            past_key_values=TrainingCache(prompt_states(cache), bias),
+            use_cache=True,
+        ).last_hidden_state
+    return torch.cat([first, rest], dim=1)

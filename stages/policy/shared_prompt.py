@@ -1,0 +1,187 @@
+"""Attention in which a group's prompt is held, and computed, once.
+
+The G responses of one prompt see the same prompt keys and values. Repeating them G times (what a batch of whole
+sequences does) costs G times the prompt's forward pass in training, and G copies of its cache in sampling. Here the
+prompt runs once per group, through any decoder whose attention goes by Transformers' AttentionInterface; the responses
+then attend to two parts, the group's prompt and their own tokens, under one softmax. The result is the same function
+of the weights, gradients included: only the order of floating-point sums differs.
+
+Shapes: N prompts of up to P tokens (right-padded), B = N * G responses, K key-value heads, D head size. Rows of one
+group are adjacent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.cache_utils import Cache, DynamicCache
+
+NAME = "shared_prompt"
+
+
+class Split(NamedTuple):
+    """Keys (or values) of both parts: prompt [N, K, P, D], response [B, K, S, D], and the masks to add to scores."""
+
+    prompt: Tensor
+    response: Tensor
+    prompt_bias: Tensor  # [N, 1, 1, P]: 0 at prompt tokens, -inf at padding
+    response_bias: Tensor | None  # [T, S] causal; None while decoding one token, which sees all of its response
+
+
+class PromptStates(NamedTuple):
+    """One layer's keys and values of the prompts, [N, K, P, D] each."""
+
+    keys: Tensor
+    values: Tensor
+
+
+def prompt_bias(lengths: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """Additive mask [N, 1, 1, P] over right-padded prompts of the given `lengths` [N]."""
+    padding = torch.arange(width, device=lengths.device)[None] >= lengths[:, None]
+    bias = torch.zeros(padding.shape, dtype=dtype, device=lengths.device).masked_fill_(padding, float("-inf"))
+    return bias[:, None, None, :]
+
+
+def prompt_states(cache: DynamicCache) -> list[PromptStates]:
+    """What a forward pass over the prompts left in its cache, layer by layer, with its graph if there is one."""
+    return [PromptStates(layer.keys, layer.values) for layer in cache.layers]
+
+
+class TrainingCache(Cache):
+    """For one forward pass over whole responses: every layer answers with the prompt's states and this pass's own."""
+
+    def __init__(self, prompts: list[PromptStates], bias: Tensor) -> None:
+        super().__init__(layers=[])
+        self.prompts = prompts
+        self.bias = bias
+
+    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object) -> tuple[Split, Split]:
+        length = key_states.shape[2]
+        causal = torch.full((length, length), float("-inf"), dtype=self.bias.dtype, device=self.bias.device).triu_(1)
+        keys, values = self.prompts[layer_idx]
+        return Split(keys, key_states, self.bias, causal), Split(values, value_states, self.bias, causal)
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return 0
+
+
+class DecodingCache(Cache):
+    """For sampling token by token: response states go into buffers of fixed size, so nothing is copied per step.
+
+    `keep` drops rows that have finished. Rows stay grouped: each prompt keeps the same number of rows, and a group
+    that has fewer repeats one of its own (its output is ignored).
+    """
+
+    def __init__(self, prompts: list[PromptStates], bias: Tensor, rows: int, capacity: int) -> None:
+        super().__init__(layers=[])
+        self.prompts = prompts
+        self.bias = bias
+        self.capacity = capacity
+        self.length = 0
+        self.buffers: dict[int, PromptStates] = {}
+        self.rows = rows
+
+    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object) -> tuple[Split, Split]:
+        if layer_idx not in self.buffers:
+            rows, heads, _, size = key_states.shape
+            shape = (rows, heads, self.capacity, size)
+            self.buffers[layer_idx] = PromptStates(key_states.new_empty(shape), value_states.new_empty(shape))
+        keys, values = self.buffers[layer_idx]
+        at = self.length
+        keys[:, :, at : at + 1] = key_states
+        values[:, :, at : at + 1] = value_states
+        seen = at + 1
+        prompt = self.prompts[layer_idx]
+        return (
+            Split(prompt.keys, keys[:, :, :seen], self.bias, None),
+            Split(prompt.values, values[:, :, :seen], self.bias, None),
+        )
+
+    def advance(self) -> None:
+        """One token has been written in every layer."""
+        self.length += 1
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return self.length
+
+    def keep(self, groups: Tensor, rows: Tensor) -> None:
+        """Go on with the prompts `groups` [n] and the rows `rows` [n * g], g of each kept prompt in turn."""
+        self.prompts = [PromptStates(keys[groups], values[groups]) for keys, values in self.prompts]
+        self.bias = self.bias[groups]
+        self.rows = len(rows)
+        for layer, (keys, values) in self.buffers.items():
+            fresh = PromptStates(*(old.new_empty(self.rows, *old.shape[1:]) for old in (keys, values)))
+            for new, old in zip(fresh, (keys, values), strict=True):
+                new[:, :, : self.length] = old[rows, :, : self.length]
+            self.buffers[layer] = fresh
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Split,
+    value: Split,
+    attention_mask: Tensor | None = None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **_: object,
+) -> tuple[Tensor, None]:
+    """softmax([q Kp', q Kr'] * scaling + masks) [Vp; Vr] for query [B, H, T, D]; returns [B, T, H, D].
+
+    H query heads share K key-value heads (grouped-query attention). The prompt part is one product per group: its G
+    responses and their T positions stand side by side as rows of one matrix.
+    """
+    rows, heads, length, size = query.shape
+    groups, kv_heads, prompt_length, _ = key.prompt.shape
+    per_group, per_head = rows // groups, heads // kv_heads
+    scaling = size**-0.5 if scaling is None else scaling
+
+    def by_group(x: Tensor) -> Tensor:  # [B, K, R*T, X] -> [N, K, G*R*T, X]
+        x = x.reshape(groups, per_group, kv_heads, per_head * length, x.shape[-1])
+        return x.transpose(1, 2).reshape(groups, kv_heads, per_group * per_head * length, x.shape[-1])
+
+    def by_row(x: Tensor) -> Tensor:  # and back
+        x = x.reshape(groups, kv_heads, per_group, per_head * length, x.shape[-1])
+        return x.transpose(1, 2).reshape(rows, kv_heads, per_head * length, x.shape[-1])
+
+    query = (query * scaling).reshape(rows, kv_heads, per_head * length, size)
+    on_prompt = by_row(by_group(query) @ key.prompt.transpose(-1, -2) + key.prompt_bias)
+    on_response = query @ key.response.transpose(-1, -2)
+    if key.response_bias is not None:
+        on_response = on_response + key.response_bias.repeat(per_head, 1)
+    weights = torch.softmax(torch.cat([on_prompt, on_response], dim=-1).float(), dim=-1).to(query.dtype)
+    out = by_row(by_group(weights[..., :prompt_length]) @ value.prompt)
+    out = out + weights[..., prompt_length:] @ value.response
+    return out.reshape(rows, heads, length, size).transpose(1, 2).contiguous(), None
+
+
+def _no_mask(*_: object, **__: object) -> None:
+    """The masks travel with the keys; Transformers need not build one."""
+
+
+AttentionInterface.register(NAME, attend)
+AttentionMaskInterface.register(NAME, _no_mask)
+
+
+def supported(model: nn.Module) -> bool:
+    """Whether the model's attention can be replaced: it uses the interface, and every layer sees all of the past."""
+    config = model.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    return bool(getattr(model, "_supports_attention_backend", False)) and kinds == {"full_attention"}
+
+
+@contextmanager
+def shared_prompt_attention(model: nn.Module) -> Iterator[None]:
+    """Within the block the model's attention expects `Split` keys and values, from one of the caches above."""
+    config = model.config.get_text_config()
+    before = config._attn_implementation
+    config._attn_implementation = NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = before

@@ -1,0 +1,171 @@
+"""One optimiser step of policy gradient over a batch of rollouts, in micro-batches of any size.
+
+The gradient is that of the whole batch however it is split: denominators count the whole batch, and responses whose
+signal (advantage, or raw reward without a baseline) is zero throughout a unit are left out of the forward pass, as they
+would add exactly zero to the gradient; they still count in the denominators.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from stages.algorithm.policy_gradient import SURROGATES, aggregate, compute_policy_gradient_loss
+from stages.config import Grpo
+from stages.policy.optimizer import scheduled, step_optimizer
+from stages.policy.scoring import Sequences, make_sequences, score
+from stages.policy.shared_prompt import supported
+
+Row = dict[str, Any]
+Unit = list[Row]  # responses to one prompt that go through the model together
+
+
+def needs_old_log_probs(settings: Grpo) -> bool:
+    return "old_log_probs" in SURROGATES[settings.loss_type].needs
+
+
+def signal_of(row: Row, settings: Grpo) -> float:
+    """What multiplies the row's log-probabilities: zero means that the row adds nothing to the gradient."""
+    return row["reward"] if "raw_rewards" in SURROGATES[settings.loss_type].needs else row["advantage"]
+
+
+def units_of(rows: Sequence[Row], settings: Grpo) -> list[Unit]:
+    """Rows cut into units of equal size that divide both a group and a micro-batch. Rows of a group are adjacent."""
+    size = math.gcd(settings.group_size, settings.micro_train_batch_size)
+    units = [list(rows[start : start + size]) for start in range(0, len(rows), size)]
+    if any(len({row["example_id"] for row in unit}) > 1 for unit in units):
+        units = [[row] for row in rows]
+    return units
+
+
+def micro_batches(units: list[Unit], rows_each: int) -> list[list[Unit]]:
+    """Units in micro-batches of at most `rows_each` rows; alike lengths go together, to keep padding low."""
+    units = sorted(units, key=lambda unit: max(row["num_response_tokens"] for row in unit))
+    each = max(1, rows_each // len(units[0])) if units else 1
+    return [units[start : start + each] for start in range(0, len(units), each)]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch as tensors. Per response [B, 1]: rewards, advantages. Per token [B, T]: old and sampler's."""
+
+    sequences: Sequences
+    rewards: Tensor
+    advantages: Tensor
+    old_log_probs: Tensor | None
+    sampler_log_probs: Tensor
+
+
+def to_tensors(units: list[Unit], device: torch.device) -> Batch:
+    rows = [row for unit in units for row in unit]
+    sequences = make_sequences(
+        [unit[0]["prompt_token_ids"] for unit in units], [row["response_token_ids"] for row in rows], device
+    )
+    width = sequences.response_ids.shape[1]
+    has_old = rows[0].get("old_log_probs") is not None
+    return Batch(
+        sequences=sequences,
+        rewards=torch.tensor([[row["reward"]] for row in rows], device=device),
+        advantages=torch.tensor([[row["advantage"]] for row in rows], device=device),
+        old_log_probs=per_token([row["old_log_probs"] for row in rows], width, device) if has_old else None,
+        sampler_log_probs=per_token([row["sampler_log_probs"] for row in rows], width, device),
+    )
+
+
+def per_token(values: Sequence[Sequence[float]], width: int, device: torch.device) -> Tensor:
+    """Ragged floats as [B, width], 0 at padding."""
+    return torch.tensor([[*row, *[0.0] * (width - len(row))] for row in values], device=device)
+
+
+@torch.inference_mode()
+def old_log_probs(model: PreTrainedModel, rows: list[Row], settings: Grpo) -> None:
+    """Fill `old_log_probs` of each row with the trainer's own, once per rollout batch, if the surrogate needs them."""
+    if not needs_old_log_probs(settings):
+        return
+    for units in micro_batches(units_of(rows, settings), settings.micro_train_batch_size):
+        sequences = to_tensors(units, model.device).sequences
+        log_probs, _ = score(
+            model, sequences, temperature=settings.sampling_temperature, shared=shares(model, settings)
+        )
+        for row, values in zip([row for unit in units for row in unit], log_probs.tolist(), strict=True):
+            row["old_log_probs"] = values[: row["num_response_tokens"]]
+
+
+def shares(model: PreTrainedModel, settings: Grpo) -> bool:
+    return settings.share_prompts and supported(model)
+
+
+def update(
+    model: PreTrainedModel, optimizer: torch.optim.Optimizer, rows: Sequence[Row], settings: Grpo, step: int
+) -> Row:
+    """Accumulate the gradient of the batch `rows`, clip it, take one optimiser step at `step`'s learning rate.
+
+    Returns METRICS columns. Ratio and clip statistics, and the gap to the sampler, are over the response tokens that
+    went through the model; the loss is that of the whole batch.
+    """
+    num_tokens = sum(row["num_response_tokens"] for row in rows)
+    live = [unit for unit in units_of(rows, settings) if any(signal_of(row, settings) for row in unit)]
+    loss, seen = 0.0, Seen()
+    for units in micro_batches(live, settings.micro_train_batch_size):
+        batch = to_tensors(units, model.device)
+        mask = batch.sequences.response_mask
+        log_probs, _ = score(
+            model, batch.sequences, temperature=settings.sampling_temperature, shared=shares(model, settings)
+        )
+        per_token_loss, facts = compute_policy_gradient_loss(
+            log_probs,
+            settings.loss_type,
+            raw_rewards=batch.rewards,
+            advantages=batch.advantages,
+            old_log_probs=batch.old_log_probs,
+            cliprange=settings.cliprange,
+            response_mask=mask,
+        )
+        partial = aggregate(
+            per_token_loss,
+            mask,
+            settings.length_normalization,
+            num_sequences=len(rows),
+            num_tokens=num_tokens,
+            normalize_constant=settings.normalize_constant or settings.sampling_max_tokens,
+        )
+        partial.backward()
+        loss += partial.item()
+        seen.add(mask, log_probs.detach(), batch, facts)
+    rate = scheduled(
+        step, settings.n_grpo_steps, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction
+    )
+    norm = step_optimizer(model, optimizer, rate, settings.max_grad_norm)
+    return {"loss": loss, "gradient_norm": norm, "learning_rate": rate} | seen.columns()
+
+
+class Seen:
+    """Sums over the response tokens that went through the model."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.sums: dict[str, float] = {}
+        self.ratio_max: float | None = None
+
+    def add(self, mask: Tensor, log_probs: Tensor, batch: Batch, facts: dict[str, Tensor]) -> None:
+        self.tokens += int(mask.sum())
+        self._sum("sampler_gap", (log_probs - batch.sampler_log_probs).abs()[mask])
+        if "ratio" in facts:
+            ratio = facts["ratio"][mask]
+            self._sum("ratio_mean", ratio)
+            self.ratio_max = max(self.ratio_max or 0.0, ratio.max().item())
+        if "clipped" in facts:
+            self._sum("clip_fraction", facts["clipped"][mask])
+
+    def _sum(self, name: str, values: Tensor) -> None:
+        self.sums[name] = self.sums.get(name, 0.0) + values.double().sum().item()
+
+    def columns(self) -> Row:
+        means = {name: total / self.tokens for name, total in self.sums.items()} if self.tokens else {}
+        return means | ({} if self.ratio_max is None else {"ratio_max": self.ratio_max})

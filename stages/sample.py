@@ -1,0 +1,68 @@
+"""Sample a policy's responses to a dataset; grading is a stage of its own, so regrading samples nothing again.
+
+python -m stages.sample --spec … --model … --data … --state … --rollouts …
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stages import config, console, records
+from stages.config import Evaluation
+from stages.store import State, provenance
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    spec: Annotated[Path, typer.Option(exists=True, help="specification of the evaluation")],
+    model: Annotated[Path, typer.Option(exists=True, help="Hugging Face folder of the policy")],
+    data: Annotated[Path, typer.Option(exists=True, help="EXAMPLES in Parquet")],
+    state: Annotated[Path, typer.Option(help="folder for unfinished work")],
+    rollouts: Annotated[Path, typer.Option(help="ROLLOUTS to write, rewards empty")],
+) -> None:
+    """Sample `group_size` responses to each example. What was sampled before an interruption is kept."""
+    plan = config.read_spec(spec)
+    settings = config.parse(Evaluation, plan["values"], f"evaluations.{plan['name']}")
+    examples = records.read_table(data, records.EXAMPLES).to_pylist()
+    if settings.num_examples != "full":
+        examples = examples[: settings.num_examples]
+    if not examples:
+        raise records.DataError(f"{data}: no examples; check the dataset's entry in the config")
+    from stages.engines.rollouts import chunks, sample_rows
+    from stages.engines.transformers import TransformersEngine
+    from stages.parts import Parts
+    from stages.policy.loading import load_policy
+
+    with State(state, plan) as held:
+        policy, tokenizer = load_policy(model)
+        engine = TransformersEngine(policy, tokenizer, settings.sampling_batch_size)
+        parts = Parts(held.folder / "rollouts", records.ROLLOUTS)
+        per_chunk = max(1, settings.sampling_batch_size // settings.group_size)
+        done = parts.last()
+        with console.progress(f"sampling {plan['name']}", len(examples), done=done) as advance:
+            for chunk in chunks(examples[done:], per_chunk):
+                parts.fresh += sample_rows(
+                    engine,
+                    lambda text: tokenizer(text).input_ids,
+                    chunk,
+                    settings,
+                    step=0,
+                    group_size=settings.group_size,
+                    seed_step=0,
+                    model=settings.model,
+                    run=plan["name"],
+                )
+                done += len(chunk)
+                parts.flush(done)
+                advance(len(chunk))
+        records.write_table(rollouts, parts.all(), provenance(plan))
+        held.clear()
+
+
+if __name__ == "__main__":
+    console.run(app)

@@ -1,0 +1,123 @@
+"""Supervised fine-tuning on worked responses (Algorithm 1 of the assignment): token-mean NLL of the response.
+
+python -m stages.sft --spec … --model … --train … --validation … --state … --metrics … …
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stages import console
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+Input = Annotated[Path, typer.Option(exists=True)]
+Output = Annotated[Path, typer.Option()]
+Row = dict[str, Any]
+
+
+@app.command()
+def main(
+    spec: Input,
+    model: Input,
+    train: Input,
+    validation: Input,
+    state: Output,
+    metrics: Output,
+    generations: Output,
+    checkpoint: Output,
+    status: Output,
+    winners: Annotated[list[Path] | None, typer.Option(help="winners to inherit values from; repeatable")] = None,
+) -> None:
+    """Fine-tune a policy on the `response` column of a dataset, validating as it goes."""
+    from stages import training
+
+    files = training.Files(
+        spec=spec,
+        model=model,
+        train=train,
+        validation=validation,
+        state=state,
+        metrics=metrics,
+        generations=generations,
+        checkpoint=checkpoint,
+        status=status,
+        winners=winners or (),
+    )
+    with training.opened("sft", files, lambda settings: settings.n_sft_steps) as run:
+        run.train = training.first(run.train, run.settings.num_examples)
+        training.train(run, sft_step)
+
+
+def sft_step(run: Any) -> list[Row]:
+    """One optimiser step over `train_batch_size` examples."""
+    from stages.algorithm.sft import sft_loss
+    from stages.policy.optimizer import scheduled, step_optimizer
+    from stages.policy.scoring import make_sequences, score
+    from stages.training import batch_of
+
+    settings = run.settings
+    began = time.monotonic()
+    batch = [tokenized(run, row) for row in batch_of(run.train, settings.train_batch_size, run.step, settings.seed)]
+    num_tokens = sum(len(response) for _, response in batch)
+    loss = entropy = 0.0
+    for part in micro_batches(batch, settings.micro_batch_tokens):
+        sequences = make_sequences([p for p, _ in part], [r for _, r in part], run.model.device)
+        log_probs, entropies = score(run.model, sequences, temperature=1.0, shared=False, with_entropy=True)
+        partial = sft_loss(log_probs, sequences.response_mask, num_tokens)
+        partial.backward()
+        loss += partial.item()
+        entropy += entropies.sum().item() / num_tokens
+    rate = scheduled(
+        run.step, settings.n_sft_steps, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction
+    )
+    norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
+    run.engine.sync(run.model)
+    run.updates += 1
+    run.responses += len(batch)
+    return [
+        {
+            "step": run.updates,
+            "kind": "train",
+            "seconds": run.seconds(),
+            "num_examples": run.responses,
+            "num_tokens": num_tokens,
+            "learning_rate": rate,
+            "loss": loss,
+            "gradient_norm": norm,
+            "token_entropy": entropy,
+            "length": num_tokens / len(batch),
+            "seconds_train": time.monotonic() - began,
+        }
+    ]
+
+
+def tokenized(run: Any, row: Row) -> tuple[list[int], list[int]]:
+    """Prompt and response ids, tokenised apart so that the boundary is known.
+
+    A response that does not end in a stop string, which ends sampling by itself, is closed by the end token.
+    """
+    from stages.tasks.prompts import render
+
+    prompt = run.tokenize(render(run.settings.prompt, question=row["question"]))
+    response = run.tokenizer(row["response"], add_special_tokens=False).input_ids
+    if not row["response"].endswith(run.settings.stop):
+        response = [*response, run.tokenizer.eos_token_id]
+    return prompt, response
+
+
+def micro_batches(batch: list[tuple[list[int], list[int]]], budget: int) -> list[list[tuple[list[int], list[int]]]]:
+    """Split a batch, sorted by length, so that no part holds more than `budget` tokens with its padding."""
+    parts: list[list[tuple[list[int], list[int]]]] = [[]]
+    for pair in sorted(batch, key=lambda pair: len(pair[0]) + len(pair[1])):
+        if parts[-1] and (len(parts[-1]) + 1) * (len(pair[0]) + len(pair[1])) > budget:
+            parts.append([])
+        parts[-1].append(pair)
+    return parts
+
+
+if __name__ == "__main__":
+    console.run(app)
