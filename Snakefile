@@ -1,0 +1,37 @@
+# The post-training ladder. What runs is said in config.yaml; each rule is one program of stages/.
+#
+#   snakemake --cores 2                          everything, up to results/report.html
+#   snakemake --cores 2 results/grpo_lr_sweep    one experiment: its runs, winner, table and curves
+#   snakemake -n                                 what would run, and why
+import sys
+
+sys.path.insert(0, workflow.basedir)
+
+# A file given with --configfile is a whole config of its own: merged into config.yaml, its experiments would mix with
+# those of the ladder.
+if not workflow.overwrite_configfiles:
+
+    configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/models.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/rollouts.smk"
+include: "workflow/rules/sft.smk"
+include: "workflow/rules/grpo.smk"
+include: "workflow/rules/report.smk"
+
+
+localrules:
+    all,
+    select,
+    experiment,
+    report,
+
+
+rule all:
+    default_target: True
+    input:
+        [SUMMARY.format(experiment=name) for name in CONFIG.experiments],
+        f"{RESULTS}/report.html",

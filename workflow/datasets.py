@@ -1,0 +1,75 @@
+"""The `data` section: one typed source for each dataset, and what can be said about it before it exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from stages.config import ConfigError, Curated, DataSource, JsonLines, nearest, parse
+
+SOURCES = {get_args(kind.model_fields["source"].annotation)[0]: kind for kind in get_args(get_args(DataSource)[0])}
+Datasets = Mapping[str, Any]
+
+
+def read(data: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Name -> typed source; raises ConfigError listing the faults of all of them."""
+    sources, faults = {}, []
+    for name, values in data.items():
+        try:
+            sources[name] = _source(name, values)
+        except ConfigError as error:
+            faults.append(str(error))
+    if not faults:
+        faults = [fault for name in sources for fault in _faults(name, sources)]
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return sources
+
+
+def _source(name: str, values: dict[str, Any]) -> Any:
+    kind = values.get("source")
+    if kind not in SOURCES:
+        wrong = "missing" if kind is None else f"unknown source {kind!r}"
+        raise ConfigError(f"data.{name}.source: {wrong}; {nearest(str(kind), list(SOURCES))}")
+    return parse(SOURCES[kind], values, f"data.{name}")
+
+
+def _faults(name: str, data: Datasets) -> Iterator[str]:
+    source = data[name]
+    if "path" in type(source).model_fields and not Path(source.path).is_file():
+        yield f"data.{name}.path: there is no file {source.path} ({relative_paths()})"
+    if isinstance(source, Curated):
+        yield from _curation_faults(f"data.{name}.dataset", source.dataset, data)
+
+
+def _curation_faults(key: str, origin: str, data: Datasets) -> Iterator[str]:
+    if origin not in data:
+        yield from unknown(key, origin, data)
+    elif isinstance(data[origin], Curated):
+        yield f"{key}: {origin} is curated already; name the dataset that it was curated from"
+    elif not has_responses(origin, data):
+        yield f"{key}: {origin} has no worked responses to grade; {with_responses(data)}"
+
+
+def unknown(key: str, name: str, data: Datasets) -> Iterator[str]:
+    """The fault of a `key` that names a dataset which is not in the config."""
+    if name not in data:
+        yield f"{key}: no dataset named {name!r}; {nearest(str(name), list(data))}"
+
+
+def has_responses(name: str, data: Datasets) -> bool:
+    """Whether a dataset carries a worked response beside each question, which fine-tuning imitates."""
+    source = data[name]
+    if isinstance(source, JsonLines):
+        return source.response is not None
+    return source.source in ("arithmetic_traces", "curated")
+
+
+def with_responses(data: Datasets) -> str:
+    names = [name for name in data if has_responses(name, data)]
+    return f"those that do: {', '.join(names) or 'none (see source arithmetic_traces, or jsonl with response)'}"
+
+
+def relative_paths() -> str:
+    return f"relative paths start at {Path.cwd()}"

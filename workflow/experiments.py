@@ -1,0 +1,168 @@
+"""The `experiments` section: from an experiment to its runs, each with its values and the path that names it."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from stages.config import STAGES, ConfigError, Strict, explain, nearest
+from workflow import datasets
+from workflow.datasets import Datasets
+
+Values = dict[str, Any]
+DATASET_KEYS = ("train", "validation")
+
+
+class Experiment(Strict):
+    """Runs of one training stage: every point of the grid x every case x every seed."""
+
+    stage: Literal[*STAGES]
+    description: str = ""
+    fixed: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    cases: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)] = ({},)
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (0,)
+    inherit: dict[str, str] = Field(default_factory=dict)
+
+    def swept(self) -> dict[str, Any]:
+        """The keys that this experiment decides (those of the grid and of the cases), each with one of its values."""
+        first = {key: value for case in reversed(self.cases) for key, value in case.items()}
+        return first | {key: values[0] for key, values in self.grid.items()}
+
+
+Experiments = Mapping[str, Experiment]
+
+
+def runs(experiments: Experiments, data: Datasets) -> dict[str, dict[str, Values]]:
+    """Experiment -> run path -> values, defaults filled in and inherited keys left out (the job reads those).
+
+    Raises ConfigError listing the faults of all experiments.
+    """
+    faults = [fault for name in experiments for fault in _faults(name, experiments)] + list(_cycles(experiments))
+    table: dict[str, dict[str, Values]] = {}
+    if not faults:
+        for name in experiments:
+            table[name], problems = _runs(name, experiments, data)
+            faults += problems
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return table
+
+
+# ---------------------------------------------------------------- one experiment beside the others
+
+
+def _faults(name: str, experiments: Experiments) -> Iterator[str]:
+    experiment, where = experiments[name], f"experiments.{name}"
+    for section in ("fixed", "grid", "inherit"):
+        if "seed" in getattr(experiment, section):
+            yield f"{where}.{section}.seed: seeds have a key of their own: seeds: [0, 1]"
+    for index, case in enumerate(experiment.cases):
+        if "seed" in case:
+            yield f"{where}.cases[{index}].seed: seeds have a key of their own: seeds: [0, 1]"
+        for key in sorted(set(case) & set(experiment.grid)):
+            yield f"{where}.cases[{index}].{key}: stands under grid as well; keep one of them"
+    for key in sorted(set(experiment.grid) & set(experiment.fixed)):  # a case may override a fixed value
+        yield f"{where}.fixed.{key}: stands under grid as well; keep one of them"
+    for key, source in experiment.inherit.items():
+        yield from _inheritance_faults(key, source, name, experiments)
+
+
+def _inheritance_faults(key: str, source: str, name: str, experiments: Experiments) -> Iterator[str]:
+    experiment, where = experiments[name], f"experiments.{name}.inherit.{key}"
+    if source not in experiments:
+        yield f"{where}: no experiment named {source!r}; {nearest(source, list(experiments))}"
+    elif key in DATASET_KEYS:
+        yield f"{where}: a dataset cannot be inherited; name it under fixed"
+    elif key not in experiments[source].swept():
+        swept = ", ".join(experiments[source].swept()) or "nothing"
+        yield f"{where}: {source} does not sweep {key}; it sweeps {swept}"
+    if key in experiment.fixed or key in experiment.swept():
+        yield f"{where}: {key} is given a value in this experiment as well; keep one of them"
+
+
+def _cycles(experiments: Experiments) -> Iterator[str]:
+    """Walk from each experiment to those it inherits from; meeting the start again is a cycle."""
+    for start in experiments:
+        trails, reached = [(start,)], set()
+        while trails:
+            trail = trails.pop()
+            for source in sorted(set(experiments[trail[-1]].inherit.values()) & set(experiments)):
+                if source == start:
+                    yield f"experiments.{start}.inherit: goes round in a circle: {' -> '.join([*trail, start])}"
+                elif source not in reached:
+                    reached.add(source)
+                    trails.append((*trail, source))
+
+
+# ---------------------------------------------------------------- the runs of one experiment
+
+
+def _runs(name: str, experiments: Experiments, data: Datasets) -> tuple[dict[str, Values], list[str]]:
+    """(run path -> values, faults)"""
+    experiment = experiments[name]
+    # What an inherited key will be is known when the earlier experiment has ended; one of its values stands in.
+    stand_in = {key: experiments[source].swept()[key] for key, source in experiment.inherit.items()}
+    table: dict[str, Values] = {}
+    faults: list[str] = []
+    for own in points(experiment):
+        path = run_path(own)
+        if path in table:
+            faults.append(f"experiments.{name}: two runs are the same: {path}")
+        try:
+            settings = STAGES[experiment.stage].model_validate({**stand_in, **experiment.fixed, **own})
+        except ValidationError as error:
+            lines = explain(error, "", STAGES[experiment.stage]).splitlines()
+            faults += [f"experiments.{name}{_place(line, experiment, path)}" for line in lines]
+            continue
+        values = settings.model_dump(mode="json")
+        for line in _dataset_faults(experiment.stage, values, data):
+            faults.append(f"experiments.{name}{_place(line, experiment, path)}")
+        table[path] = {key: value for key, value in values.items() if key not in experiment.inherit}
+    return table, faults
+
+
+def points(experiment: Experiment) -> Iterator[Values]:
+    """The values that tell each run from its siblings, seed last, in the order of the config."""
+    for point in itertools.product(*experiment.grid.values()):
+        for case in experiment.cases:
+            for seed in experiment.seeds:
+                yield {**dict(zip(experiment.grid, point, strict=True)), **case, "seed": seed}
+
+
+def run_path(own: Values) -> str:
+    return "/".join(f"{key}={_shown(value)}" for key, value in own.items())
+
+
+def _shown(value: Any) -> str:
+    """A value as part of a path. What a path cannot carry is replaced, and a hash keeps different values apart."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    if re.fullmatch(r"[\w.+-]+", text):
+        return text
+    return re.sub(r"[^\w.+-]+", "_", text)[:40] + "-" + hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def _place(line: str, experiment: Experiment, path: str) -> str:
+    """Prefix a fault `key: text` of the run at `path` with the place where the key was given."""
+    key = re.split(r"[.:]", line, maxsplit=1)[0]
+    if not key:  # a fault of several values together
+        return f" ({path}){line}"
+    if key in experiment.grid:
+        return f".grid.{line}"
+    for index, case in enumerate(experiment.cases):
+        if key in case and key not in experiment.fixed:
+            return f".cases[{index}].{line}"
+    return f".fixed.{line}"
+
+
+def _dataset_faults(stage: str, values: Values, data: Datasets) -> Iterator[str]:
+    for key in DATASET_KEYS:
+        yield from datasets.unknown(key, values[key], data)
+    if stage == "sft" and values["train"] in data and not datasets.has_responses(values["train"], data):
+        yield f"train: {values['train']} has no worked responses to imitate; {datasets.with_responses(data)}"

@@ -1,0 +1,30 @@
+"""Where the files of a results folder lie. Given `{wildcard}` names, these functions make the patterns of the rules."""
+
+from __future__ import annotations
+
+
+def base_model(results: str) -> str:
+    return f"{results}/models/base"
+
+
+def dataset(results: str, name: str) -> str:
+    return f"{results}/data/{name}.parquet"
+
+
+def evaluation(results: str, name: str) -> str:
+    """Folder of rollouts, graded rollouts and metrics of one evaluation."""
+    return f"{results}/evaluations/{name}"
+
+
+def run(results: str, experiment: str, run: str) -> str:
+    """Folder of one training run. `run` (`key=value/…/seed=<n>`) is an opaque key: nobody parses values out of it."""
+    return f"{results}/runs/{experiment}/{run}"
+
+
+def winner(results: str, experiment: str) -> str:
+    return f"{results}/winners/{experiment}.json"
+
+
+def summary(results: str, experiment: str) -> str:
+    """Folder of the table, curves, winner and transcripts of one experiment."""
+    return f"{results}/{experiment}"

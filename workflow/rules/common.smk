@@ -1,0 +1,101 @@
+# What all rules share: the checked config with its run table, path patterns, wildcard constraints, input functions.
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from snakemake.settings.enums import RerunTrigger
+
+from workflow import paths, preset, specs
+from workflow.schema import load
+from workflow.snapshot import snapshot
+
+CONFIG = load(config)
+preset.check(CONFIG)
+CODE = snapshot(Path(workflow.basedir, "stages"))
+# Every stage runs with the interpreter of this workflow, on the frozen code. Snakemake itself sets OMP_NUM_THREADS,
+# MKL_NUM_THREADS and their like to the threads of the job: more threads than cores would slow a job tenfold.
+PYTHON = f"PYTHONPATH={shlex.quote(str(CODE))} PYTHONUNBUFFERED=1 {shlex.quote(sys.executable)} -P"
+
+RESULTS = CONFIG.results
+BASE_MODEL = paths.base_model(RESULTS)
+DATASET = paths.dataset(RESULTS, "{dataset}")
+EVALUATION = paths.evaluation(RESULTS, "{evaluation}")
+RUN = paths.run(RESULTS, "{experiment}", "{run}")
+WINNER = paths.winner(RESULTS, "{experiment}")
+SUMMARY = paths.summary(RESULTS, "{experiment}")
+
+
+def one_of(names):
+    """Pattern that matches these names alone, and nothing if there are none."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def experiments_of(stage):
+    return one_of(name for name, experiment in CONFIG.experiments.items() if experiment.stage == stage)
+
+
+wildcard_constraints:
+    dataset=one_of(CONFIG.data),
+    evaluation=one_of(CONFIG.evaluations),
+    experiment=one_of(CONFIG.experiments),
+    run=r"(?:[^/]+=[^/]+/)*seed=\d+",
+
+
+def spec_of(build, wildcards):
+    return specs.with_code(build(CONFIG, **dict(wildcards.items())), CODE)
+
+
+def spec_text(build):
+    """Parameter function: the specification as text, so that any change of it runs the job again."""
+    return lambda wildcards: json.dumps(spec_of(build, wildcards), sort_keys=True)
+
+
+def spec_file(path, build):
+    """Input function: the specification file of a job, brought up to date when jobs are about to run.
+
+    A dry run writes nothing under results/: it leaves a file that is missing or out of date out of the inputs, which
+    lists the job as one to run.
+    """
+
+    def file(wildcards):
+        target = path.format(**dict(wildcards.items()))
+        # With `--rerun-triggers mtime input` code edits are ignored: the file goes on naming the code of its outputs.
+        ignore_code = RerunTrigger.PARAMS not in workflow.rerun_triggers
+        if not workflow.is_main_process or specs.is_current(target, spec_of(build, wildcards), ignore_code):
+            return target
+        if workflow.executor_plugin is None or workflow.dryrun:
+            return []
+        preset.claim(CONFIG)
+        specs.write_if_changed(target, spec_of(build, wildcards))
+        return target
+
+    return file
+
+
+def dataset_of(key):
+    """Input function: the dataset that a run names under `key`."""
+    return lambda w: paths.dataset(RESULTS, specs.training(CONFIG, w.experiment, w.run)["values"][key])
+
+
+def inherited_from(wildcards):
+    return sorted(set(CONFIG.experiments[wildcards.experiment].inherit.values()))
+
+
+def winners(wildcards):
+    """Input function: winners files of the experiments that this one inherits from, known once those are finished."""
+    return [checkpoints.select.get(experiment=source).output[0] for source in inherited_from(wildcards)]
+
+
+def winner_options(wildcards):
+    return [part for source in inherited_from(wildcards) for part in ("--winners", paths.winner(RESULTS, source))]
+
+
+def run_folders(wildcards):
+    return [paths.run(RESULTS, wildcards.experiment, run) for run in CONFIG.runs[wildcards.experiment]]
+
+
+def run_files(*names):
+    """Input function: these files of every run of an experiment."""
+    return lambda wildcards: [f"{folder}/{name}" for folder in run_folders(wildcards) for name in names]

@@ -1,0 +1,36 @@
+# Group relative policy optimisation.
+
+
+rule grpo:
+    input:
+        spec=spec_file(f"{RUN}/spec.json", specs.training),
+        model=BASE_MODEL,
+        train=dataset_of("train"),
+        validation=dataset_of("validation"),
+        winners=winners,
+    output:
+        metrics=f"{RUN}/metrics.parquet",
+        rollouts=f"{RUN}/rollouts.parquet",
+        generations=f"{RUN}/generations.parquet",
+        checkpoint=directory(f"{RUN}/model"),
+        status=f"{RUN}/status.json",
+    log:
+        "logs/grpo/{experiment}/{run}.log",
+    wildcard_constraints:
+        experiment=experiments_of("grpo"),
+    threads: 1
+    resources:
+        gpu=1,
+        mem_mb=8000,
+        runtime=240,
+    params:
+        spec=spec_text(specs.training),
+        state=f"{RUN}/state",
+        winners=winner_options,
+    message:
+        "Train with GRPO: {wildcards.experiment}, {wildcards.run}."
+    shell:
+        "{PYTHON} -m stages.grpo --spec {input.spec:q} --model {input.model:q} --train {input.train:q}"
+        " --validation {input.validation:q} {params.winners:q} --state {params.state:q}"
+        " --metrics {output.metrics:q} --rollouts {output.rollouts:q} --generations {output.generations:q}"
+        " --checkpoint {output.checkpoint:q} --status {output.status:q} &> {log:q}"

@@ -1,0 +1,46 @@
+# Evaluations: one policy on one dataset, sampled, then graded.
+
+
+rule sample:
+    input:
+        spec=spec_file(f"{EVALUATION}/spec.json", specs.sampling),
+        model=BASE_MODEL,
+        data=lambda w: paths.dataset(RESULTS, CONFIG.evaluations[w.evaluation].dataset),
+    output:
+        f"{EVALUATION}/rollouts.parquet",
+    log:
+        "logs/sample/{evaluation}.log",
+    threads: 1
+    resources:
+        gpu=1,
+        mem_mb=8000,
+        runtime=120,
+    params:
+        spec=spec_text(specs.sampling),
+        state=f"{EVALUATION}/state",
+    message:
+        "Sample responses for evaluation {wildcards.evaluation}."
+    shell:
+        "{PYTHON} -m stages.sample --spec {input.spec:q} --model {input.model:q} --data {input.data:q}"
+        " --state {params.state:q} --rollouts {output:q} &> {log:q}"
+
+
+rule grade:
+    input:
+        spec=spec_file(f"{EVALUATION}/grade.spec.json", specs.grading),
+        rollouts=f"{EVALUATION}/rollouts.parquet",
+    output:
+        graded=f"{EVALUATION}/graded.parquet",
+        metrics=f"{EVALUATION}/metrics.parquet",
+    log:
+        "logs/grade/{evaluation}.log",
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        spec=spec_text(specs.grading),
+    message:
+        "Grade the responses of evaluation {wildcards.evaluation}."
+    shell:
+        "{PYTHON} -m stages.grade --spec {input.spec:q} --rollouts {input.rollouts:q} --graded {output.graded:q}"
+        " --metrics {output.metrics:q} &> {log:q}"

@@ -1,0 +1,115 @@
+"""The config file as typed, checked objects. Every fault is found at planning time: one line, with its dotted key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from snakemake_interface_common.exceptions import WorkflowError
+
+from stages.config import ConfigError, Evaluation, ModelSource, Strict, parse
+from workflow import datasets, experiments
+from workflow.experiments import Experiment
+
+BASE = "base"  # the one policy that evaluations and training start from
+RESERVED = ("runs", "winners", "models", "data", "evaluations", "report", "preset")  # what else lies in results/
+MODEL_FILES = {
+    "config.json": ["config.json"],
+    "a tokenizer (tokenizer.json)": ["tokenizer.json", "tokenizer.model", "vocab.json"],
+    "weights (*.safetensors, the one format that is read)": ["*.safetensors"],
+}
+
+
+class Layout(Strict):
+    """The top level of a config file. `data` is read source by source, so that its faults name plain keys."""
+
+    preset: str
+    results: str = "results"
+    model: ModelSource
+    data: dict[str, dict[str, Any]]
+    evaluations: dict[str, Evaluation] = Field(default_factory=dict)
+    experiments: dict[str, Experiment] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Config:
+    """A config file without faults. `runs`: experiment -> run path -> values, defaults filled in."""
+
+    preset: str
+    results: str
+    model: ModelSource
+    data: dict[str, Any]
+    evaluations: dict[str, Evaluation]
+    experiments: dict[str, Experiment]
+    runs: dict[str, dict[str, dict[str, Any]]]
+
+
+def load(config: dict[str, Any]) -> Config:
+    """Check a config as Snakemake read it; raises WorkflowError with one line for each fault."""
+    try:
+        _raise(_numbers_as_text(config))
+        layout = parse(Layout, config, "")
+        _raise([*_name_faults(layout), *_model_faults(layout.model)])
+        data = datasets.read(layout.data)
+        _raise(_evaluation_faults(layout.evaluations, data))
+        runs = experiments.runs(layout.experiments, data)
+    except ConfigError as error:
+        lines = dict.fromkeys(str(error).splitlines())  # the runs of one experiment share their faults
+        raise WorkflowError("the config cannot work:\n" + "\n".join(f"  {line}" for line in lines)) from None
+    results = layout.results.rstrip("/")
+    return Config(layout.preset, results, layout.model, data, layout.evaluations, layout.experiments, runs)
+
+
+def _raise(faults: Iterator[str] | list[str]) -> None:
+    if faults := list(faults):
+        raise ConfigError("\n".join(faults))
+
+
+def _numbers_as_text(value: Any, key: str = "") -> Iterator[str]:
+    """YAML reads `1e-5` as text: it wants a point in the number and a sign in the exponent."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _numbers_as_text(inner, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            yield from _numbers_as_text(inner, f"{key}[{index}]")
+    elif isinstance(value, str) and (number := re.fullmatch(r"([+-]?\d+)(\.\d*)?[eE]([+-]?)(\d+)", value)):
+        whole, fraction, sign, exponent = number.groups()
+        written = f"{whole}.{(fraction or '.')[1:] or '0'}e{sign or '+'}{exponent}"
+        yield f"{key}: YAML reads {value} as text, not as a number; write {written}"
+
+
+def _name_faults(layout: Layout) -> Iterator[str]:
+    if not re.fullmatch(r"[a-z0-9_.-]+", layout.preset):
+        yield f"preset: names are made of a-z, 0-9, _ - and . (got {layout.preset!r})"
+    if not re.fullmatch(r"[\w./-]*\w/?", layout.results):
+        yield f"results: a folder's name is made of letters, digits, _ - . and / (got {layout.results!r})"
+    for section in ("data", "evaluations", "experiments"):
+        for name in getattr(layout, section):
+            if not re.fullmatch(r"[a-z0-9_]+", name):
+                yield f"{section}.{name}: names are made of a-z, 0-9 and _"
+            elif section == "experiments" and name in RESERVED:
+                yield f"{section}.{name}: {layout.results}/{name} has another meaning; choose another name"
+
+
+def _model_faults(model: ModelSource) -> Iterator[str]:
+    if model.path is None:
+        return
+    folder = Path(model.path)
+    if not folder.is_dir():
+        yield f"model.path: there is no folder {model.path} ({datasets.relative_paths()})"
+        return
+    for what, patterns in MODEL_FILES.items():
+        if not any(found for pattern in patterns for found in folder.glob(pattern)):
+            yield f"model.path: {model.path} lacks {what}; give a folder that save_pretrained wrote"
+
+
+def _evaluation_faults(evaluations: dict[str, Evaluation], data: dict[str, Any]) -> Iterator[str]:
+    for name, evaluation in evaluations.items():
+        yield from datasets.unknown(f"evaluations.{name}.dataset", evaluation.dataset, data)
+        if evaluation.model != BASE:
+            yield f"evaluations.{name}.model: evaluations start from {BASE!r} (got {evaluation.model!r})"

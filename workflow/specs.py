@@ -1,0 +1,131 @@
+"""The specification of every job: one JSON file that says all the job may know, written when the job is planned.
+
+The file is an input of its job and the same text is a parameter of it, so that a job runs again exactly when something
+in its specification changed. Builders take the config and the job's wildcards, and return it without `code`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from snakemake_interface_common.exceptions import WorkflowError
+
+from stages.config import Curated, nearest
+from workflow import paths
+from workflow.fingerprint import fingerprint
+from workflow.schema import BASE, Config
+
+Spec = dict[str, Any]
+
+
+def base_model(config: Config) -> Spec:
+    return {"stage": "base_model", "name": BASE, "values": _plain(config.model)}
+
+
+def dataset(config: Config, dataset: str) -> Spec:
+    source = config.data[dataset]
+    stage = "curate" if isinstance(source, Curated) else "prepare"
+    return {"stage": stage, "name": dataset, "values": _plain(source)}
+
+
+def sampling(config: Config, evaluation: str) -> Spec:
+    values = config.evaluations[evaluation]
+    return {"stage": "sample", "name": evaluation, "model": values.model, "values": _plain(values)}
+
+
+def grading(config: Config, evaluation: str) -> Spec:
+    return {**sampling(config, evaluation), "stage": "grade"}
+
+
+def training(config: Config, experiment: str, run: str) -> Spec:
+    """`values` are complete but for the inherited keys, which the job takes from winners files when it starts."""
+    plan = config.experiments[experiment]
+    if run not in config.runs[experiment]:
+        hint = nearest(run, list(config.runs[experiment]))
+        raise WorkflowError(f"experiment {experiment} has no run {run}; {hint}")
+    return {
+        "stage": plan.stage,
+        "name": f"{experiment}/{run}",
+        "model": BASE,
+        "values": config.runs[experiment][run],
+        "inherit": dict(plan.inherit),
+    }
+
+
+def selection(config: Config, experiment: str) -> Spec:
+    plan = _plain(config.experiments[experiment])
+    return {"stage": "select", "name": experiment, "experiment": plan, "runs": config.runs[experiment]}
+
+
+def summary(config: Config, experiment: str) -> Spec:
+    return {**selection(config, experiment), "stage": "summarize"}
+
+
+def report(config: Config) -> Spec:
+    """Everything the report shows, and where it lies."""
+    results = config.results
+    return {
+        "stage": "report",
+        "name": "report",
+        "preset": config.preset,
+        "model": _plain(config.model),
+        "base_metrics": f"{paths.base_model(results)}.metrics.parquet",
+        "data": {name: _plain(source) for name, source in config.data.items()},
+        "evaluations": {
+            name: {
+                **_plain(evaluation),
+                "rollouts": f"{paths.evaluation(results, name)}/rollouts.parquet",
+                "graded": f"{paths.evaluation(results, name)}/graded.parquet",
+                "metrics": f"{paths.evaluation(results, name)}/metrics.parquet",
+            }
+            for name, evaluation in config.evaluations.items()
+        },
+        "experiments": {
+            name: {
+                **_plain(experiment),
+                "summary": paths.summary(results, name),
+                "winner": paths.winner(results, name),
+                "runs": {run: paths.run(results, name, run) for run in config.runs[name]},
+            }
+            for name, experiment in config.experiments.items()
+        },
+    }
+
+
+def _plain(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(mode="json")
+
+
+# ---------------------------------------------------------------- files
+
+
+def with_code(spec: Spec, root: Path) -> Spec:
+    """Add the fingerprint of the stage's program, whose sources lie under `root`."""
+    return {**spec, "code": fingerprint(root, f"stages.{spec['stage']}")}
+
+
+def is_current(path: str, spec: Spec, ignore_code: bool = False) -> bool:
+    """Whether the file says `spec`; with `ignore_code`, whether it does but for the code fingerprint."""
+    try:
+        there = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    if ignore_code and isinstance(there, dict):
+        there = {**there, "code": spec.get("code")}
+    return there == json.loads(json.dumps(spec))
+
+
+def write_if_changed(path: str | Path, data: Any) -> None:
+    """Write JSON by rename. A file that says the same already keeps its time stamp, and re-runs nothing."""
+    text = json.dumps(data, indent=1, sort_keys=True) + "\n"
+    path = Path(path)
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
