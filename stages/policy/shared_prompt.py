@@ -154,7 +154,8 @@ def attend(
     on_response = query @ key.response.transpose(-1, -2)
     if key.response_bias is not None:
         on_response = on_response + key.response_bias.repeat(per_head, 1)
-    weights = torch.softmax(torch.cat([on_prompt, on_response], dim=-1).float(), dim=-1).to(query.dtype)
+    scores = torch.cat([on_prompt, on_response], dim=-1)
+    weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(query.dtype)
     out = by_row(by_group(weights[..., :prompt_length]) @ value.prompt)
     out = out + weights[..., prompt_length:] @ value.response
     return out.reshape(rows, heads, length, size).transpose(1, 2).contiguous(), None

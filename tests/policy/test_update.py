@@ -1,0 +1,159 @@
+"""The optimiser step: its gradient is a function of the batch, not of how the batch is cut up."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from stages.config import Grpo
+from stages.engines.protocol import Request, Sampling, sample_seed
+from stages.engines.transformers import TransformersEngine
+from stages.policy.scoring import make_sequences, score
+from stages.policy.update import old_log_probs, update
+from tests.tiny import qwen, tokenizer
+
+GROUP = 4
+REWARDS = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]  # groups 2 and 4 are dead
+
+
+def settings(**changes) -> Grpo:
+    values = {
+        "train": "t",
+        "validation": "v",
+        "rollout_batch_size": 16,
+        "train_batch_size": 16,
+        "group_size": GROUP,
+        "gradient_accumulation_steps": 1,
+        "learning_rate": 1e-3,
+        "sampling_max_tokens": 12,
+        "max_grad_norm": 1e9,
+    }
+    return Grpo.model_validate(values | changes)
+
+
+def rollouts(model) -> list[dict]:
+    prompts = [[5, 9, 30], [11, 12, 13, 14, 15], [40, 41], [50, 51, 52, 53]]
+    requests = [Request(p, [sample_seed(0, 0, str(i), j) for j in range(GROUP)]) for i, p in enumerate(prompts)]
+    answers = TransformersEngine(model, tokenizer()).generate(
+        requests, Sampling(max_tokens=12, min_tokens=1, stop=("e",))
+    )
+    rows = [
+        {
+            "example_id": str(i),
+            "prompt_token_ids": prompts[i],
+            "response_token_ids": completion.token_ids,
+            "sampler_log_probs": completion.log_probs,
+            "num_response_tokens": len(completion.token_ids),
+        }
+        for i, group in enumerate(answers)
+        for completion in group
+    ]
+    for row, reward in zip(rows, REWARDS, strict=True):
+        row["reward"] = reward
+    for start in range(0, len(rows), GROUP):
+        group = torch.tensor(REWARDS[start : start + GROUP])
+        for row, advantage in zip(rows[start : start + GROUP], (group - group.mean()).tolist(), strict=True):
+            row["advantage"] = advantage
+    return rows
+
+
+class Recorder(torch.optim.SGD):
+    """Keeps the gradient it was asked to apply."""
+
+    def step(self, closure=None):
+        self.gradient = torch.cat([p.grad.flatten() for p in self.param_groups[0]["params"]])
+        return super().step(closure)
+
+
+def gradient(config: Grpo, moved: bool = False) -> tuple[torch.Tensor, dict]:
+    model = qwen().double()  # so that what is left is not rounding
+    rows = rollouts(model)
+    old_log_probs(model, rows, config)
+    if moved:  # a policy that has drifted from the one that sampled, so that ratios differ from 1
+        with torch.no_grad():
+            for p in model.parameters():
+                p.add_(0.02 * torch.sin(torch.arange(p.numel()).view_as(p)))
+    optimizer = Recorder(model.parameters(), lr=0.0)
+    metrics = update(model, optimizer, rows, config, 0)
+    return optimizer.gradient, metrics
+
+
+LOSSES = ("no_baseline", "reinforce_with_baseline", "grpo_clip", "grpo_no_clip")
+
+
+@pytest.mark.parametrize("length_normalization", ["masked_mean", "masked_normalize", "token_mean"])
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_gradient_does_not_depend_on_the_split_or_the_path(loss_type, length_normalization):
+    shape = {"loss_type": loss_type, "length_normalization": length_normalization}
+    expected, facts = gradient(settings(**shape, share_prompts=False), moved=True)
+    for pieces in (1, 2, 4, 8, 16):
+        for share in (False, True):
+            config = settings(**shape, gradient_accumulation_steps=pieces, share_prompts=share)
+            found, metrics = gradient(config, moved=True)
+            scale = expected.abs().max()
+            assert (found - expected).abs().max() / scale < 1e-6, (pieces, share)
+            assert metrics["loss"] == pytest.approx(facts["loss"], abs=1e-5)
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_leaving_out_dead_groups_changes_nothing(loss_type, monkeypatch):
+    skipped, _ = gradient(settings(loss_type=loss_type), moved=True)
+    monkeypatch.setattr("stages.policy.update.signal_of", lambda row, config: 1.0)
+    everything, _ = gradient(settings(loss_type=loss_type), moved=True)
+    torch.testing.assert_close(skipped, everything, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 4, 16])
+@pytest.mark.parametrize("share", [False, True])
+def test_the_first_on_policy_step_has_ratio_one_and_clips_nothing(pieces, share):
+    config = settings(loss_type="grpo_clip", gradient_accumulation_steps=pieces, share_prompts=share)
+    _, metrics = gradient(config)
+    assert metrics["ratio_mean"] == pytest.approx(1.0, abs=1e-6)
+    assert metrics["ratio_max"] == pytest.approx(1.0, abs=1e-5)
+    assert metrics["clip_fraction"] == 0.0
+    assert metrics["sampler_gap"] < 1e-4
+
+
+def test_at_ratio_one_clipped_and_plain_gradients_agree():
+    plain, _ = gradient(settings(loss_type="reinforce_with_baseline"))
+    clipped, _ = gradient(settings(loss_type="grpo_clip"))
+    torch.testing.assert_close(clipped, plain, atol=1e-6, rtol=1e-4)
+
+
+def test_the_gradient_is_the_papers_formula_worked_token_by_token():
+    """-1/N sum_i A_i 1/|o_i| sum_t grad log pi(o_it), each response by itself, without padding or sharing."""
+    model = qwen().double()
+    rows = rollouts(model)
+    loss = 0.0
+    for row in rows:
+        one = make_sequences([row["prompt_token_ids"]], [row["response_token_ids"]], "cpu")
+        log_probs = score(model, one, temperature=1.0, shared=False)[0][0]
+        loss = loss - row["advantage"] * log_probs.mean() / len(rows)
+    loss.backward()
+    expected = torch.cat([p.grad.flatten() for p in model.parameters()])
+    found, metrics = gradient(settings())
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-4)
+    assert metrics["loss"] == pytest.approx(loss.item(), abs=1e-6)
+
+
+def test_a_batch_without_any_signal_moves_nothing():
+    model = qwen()
+    rows = rollouts(model)
+    for row in rows:
+        row["advantage"] = 0.0
+    before = {key: p.clone() for key, p in model.named_parameters()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.0)
+    metrics = update(model, optimizer, rows, settings(), 0)
+    assert metrics["gradient_norm"] == 0.0
+    assert metrics["loss"] == 0.0
+    assert all(torch.equal(p, before[key]) for key, p in model.named_parameters())
+
+
+def test_a_gradient_that_is_not_finite_is_reported_and_not_applied():
+    model = qwen()
+    rows = rollouts(model)
+    rows[0]["advantage"] = float("inf")
+    before = {key: p.clone() for key, p in model.named_parameters()}
+    metrics = update(model, torch.optim.AdamW(model.parameters(), lr=0.1), rows, settings(), 0)
+    assert not torch.isfinite(torch.tensor(metrics["gradient_norm"]))
+    assert all(torch.equal(p, before[key]) for key, p in model.named_parameters())
