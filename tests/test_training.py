@@ -1,0 +1,287 @@
+"""Runs that are stopped and go on: equal, bit for bit, to runs that are not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from stages import grpo, records, sft, training
+from stages.policy.loading import save_policy
+from stages.records import EXAMPLES, METRICS, ROLLOUTS, TIMINGS, read_table, table, write_table
+from stages.store import StateError
+from stages.tasks import arithmetic
+from tests.tiny import qwen, tokenizer
+
+COMMON = {
+    "train": "train",
+    "validation": "validation",
+    "learning_rate": 1e-3,
+    "sampling_max_tokens": 12,
+    "eval_every": 2,
+    "num_validation_examples": 4,
+    "checkpoint_every": 1,
+}
+VALUES = {
+    "sft": COMMON | {"n_sft_steps": 4, "train_batch_size": 4, "micro_batch_tokens": 400, "lr_schedule": "cosine"},
+    "grpo": COMMON
+    | {"n_grpo_steps": 4, "rollout_batch_size": 8, "train_batch_size": 8, "group_size": 4}
+    | {"gradient_accumulation_steps": 2, "lr_schedule": "linear", "warmup_fraction": 0.5},
+    "off_policy": COMMON
+    | {"n_grpo_steps": 4, "rollout_batch_size": 8, "train_batch_size": 4, "group_size": 4}
+    | {"gradient_accumulation_steps": 2, "epochs_per_rollout_batch": 2, "loss_type": "grpo_clip"},
+}
+STEPS = {"sft": sft.sft_step, "grpo": grpo.grpo_step, "off_policy": grpo.grpo_step}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory) -> Path:
+    """A policy that has learned to answer at once, often wrongly, so that rewards differ within a group."""
+    folder = tmp_path_factory.mktemp("inputs")
+    rows = arithmetic.examples("train", 12, 0)
+    answers = [row | {"response": f" </think> <answer> {row['ground_truth']} </answer>"} for row in rows]
+    write_table(folder / "train.parquet", table(answers, EXAMPLES))
+    write_table(folder / "validation.parquet", table(arithmetic.examples("validation", 6, 0), EXAMPLES))
+    save_policy(qwen(), tokenizer(), folder / "model")
+    warm = {"n_sft_steps": 60, "learning_rate": 1e-2, "train_batch_size": 12, "eval_every": 60, "checkpoint_every": 60}
+    files = files_of(folder, folder / "warm", "sft", **warm)
+    run(files, "sft")
+    shutil.rmtree(folder / "model")
+    files.checkpoint.rename(folder / "model")
+    return folder
+
+
+def files_of(inputs: Path, out: Path, kind: str, **changes) -> training.Files:
+    out.mkdir(parents=True, exist_ok=True)
+    stage = "sft" if kind == "sft" else "grpo"
+    spec = {"stage": stage, "name": f"test/{kind}", "code": "stages@0", "values": VALUES[kind] | changes}
+    (out / "spec.json").write_text(json.dumps(spec))
+    return training.Files(
+        spec=out / "spec.json",
+        model=inputs / "model",
+        train=inputs / "train.parquet",
+        validation=inputs / "validation.parquet",
+        state=out / "state",
+        metrics=out / "metrics.parquet",
+        generations=out / "generations.parquet",
+        checkpoint=out / "model",
+        status=out / "status.json",
+        rollouts=None if kind == "sft" else out / "rollouts.parquet",
+    )
+
+
+def run(files: training.Files, kind: str, step=None) -> None:
+    stage = "sft" if kind == "sft" else "grpo"
+    total = (lambda s: s.n_sft_steps) if kind == "sft" else (lambda s: s.n_grpo_steps)
+    with training.opened(stage, files, total) as held:
+        training.train(held, step or STEPS[kind])
+
+
+def assert_same_results(left: training.Files, right: training.Files) -> None:
+    weights, others = (load_file(files.checkpoint / "model.safetensors") for files in (left, right))
+    assert weights.keys() == others.keys()
+    assert all(torch.equal(weights[key], others[key]) for key in weights)
+    drop = [name for name in METRICS.names if name in TIMINGS]
+    one, two = (read_table(files.metrics, METRICS).drop_columns(drop) for files in (left, right))
+    assert one.equals(two)
+    assert read_table(left.generations, ROLLOUTS).equals(read_table(right.generations, ROLLOUTS))
+    if left.rollouts:
+        assert read_table(left.rollouts, ROLLOUTS).equals(read_table(right.rollouts, ROLLOUTS))
+
+
+class Stop(Exception):
+    pass
+
+
+def stopping_at(kind: str, limit: int):
+    """The stage's step function, which dies before step `limit` is taken."""
+
+    def step(held):
+        if held.step == limit:
+            raise Stop
+        return STEPS[kind](held)
+
+    return step
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("checkpoint_every", [1, 3])
+def test_k_and_k_steps_are_2k_steps(inputs, tmp_path, kind, checkpoint_every):
+    straight = files_of(inputs, tmp_path / "straight", kind, checkpoint_every=checkpoint_every)
+    run(straight, kind)
+    broken = files_of(inputs, tmp_path / "broken", kind, checkpoint_every=checkpoint_every)
+    for limit in (1, 2, 3):
+        with pytest.raises(Stop):
+            run(broken, kind, stopping_at(kind, limit))
+        assert not broken.metrics.exists()
+    run(broken, kind)
+    assert_same_results(straight, broken)
+    left_over = sorted(path.name for path in broken.state.iterdir())
+    assert left_over == ["lock"]
+
+
+def test_the_policy_moves_and_the_first_batch_repeats_nowhere(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "grpo")
+    run(files, "grpo")
+    before = load_file(inputs / "model" / "model.safetensors")
+    rows = read_table(files.rollouts, ROLLOUTS).to_pylist()
+    assert len(rows) == 4 * 8
+    assert len({(row["step"], row["example_id"], row["sample_index"]) for row in rows}) == len(rows)
+    assert any(row["advantage"] for row in rows)
+    after = load_file(files.checkpoint / "model.safetensors")
+    assert any(not torch.equal(before[key], after[key]) for key in after)
+
+
+def test_state_of_another_spec_or_other_code_is_not_resumed(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "sft")
+    with pytest.raises(Stop):
+        run(files, "sft", stopping_at("sft", 3))
+    files_of(inputs, tmp_path, "sft", learning_rate=5e-4)
+    taken = []
+
+    def counting(held):
+        taken.append(held.step)
+        return sft.sft_step(held)
+
+    run(files, "sft", counting)
+    assert taken == [0, 1, 2, 3]
+    spec = json.loads(files.spec.read_text())
+    with pytest.raises(Stop):
+        run(files, "sft", stopping_at("sft", 3))
+    files.spec.write_text(json.dumps(spec | {"code": "stages@1"}))
+    taken.clear()
+    run(files, "sft", counting)
+    assert taken == [0, 1, 2, 3]
+
+
+def test_a_second_process_on_the_same_run_is_refused(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "sft")
+
+    def intrude(held):
+        run(files, "sft")
+        return []
+
+    with pytest.raises(StateError, match="another process is running this job"):
+        run(files, "sft", intrude)
+
+
+def test_divergence_ends_the_run_with_a_reason_and_keeps_what_there_is(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "sft")
+
+    def diverging(held):
+        rows = sft.sft_step(held)
+        if held.step == 1:
+            rows[0]["gradient_norm"] = float("nan")
+        return rows
+
+    run(files, "sft", diverging)
+    status = json.loads(files.status.read_text())
+    assert status["status"] == "diverged"
+    assert "gradient_norm is nan at step 2" in status["reason"]
+    metrics = read_table(files.metrics, METRICS).to_pylist()
+    assert [row["step"] for row in metrics if row["kind"] == "train"] == [1, 2]
+    assert metrics[-1]["kind"] == "validation"
+
+
+def arguments(files: training.Files, kind: str) -> list[str]:
+    names = ["spec", "model", "train", "validation", "state", "metrics", "generations", "checkpoint", "status"]
+    names += [] if kind == "sft" else ["rollouts"]
+    stage = "sft" if kind == "sft" else "grpo"
+    command = [sys.executable, "-m", f"stages.{stage}"]
+    return command + [part for name in names for part in (f"--{name}", str(getattr(files, name)))]
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("sft", signal.SIGTERM), ("grpo", signal.SIGKILL)])
+def test_a_killed_process_goes_on_where_it_was(inputs, tmp_path, kind, sign):
+    steps = {"n_sft_steps": 40} if kind == "sft" else {"n_grpo_steps": 25}
+    straight = files_of(inputs, tmp_path / "straight", kind, **steps)
+    run(straight, kind)
+    killed = files_of(inputs, tmp_path / "killed", kind, **steps)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(arguments(killed, kind), env=environment, stderr=subprocess.DEVNULL)
+    wait_for(lambda: (killed.state / "step_00000003").exists() or later_checkpoint(killed.state, 3), process)
+    process.send_signal(sign)
+    assert process.wait() == (143 if sign == signal.SIGTERM else -sign)
+    assert not killed.status.exists()
+    again = subprocess.run(arguments(killed, kind), env=environment, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert "going on from step" in again.stderr
+    assert_same_results(straight, killed)
+
+
+def later_checkpoint(state: Path, step: int) -> bool:
+    return any(int(path.name[5:]) >= step for path in state.glob("step_*"))
+
+
+def wait_for(condition, process) -> None:
+    for _ in range(6000):
+        if condition():
+            return
+        assert process.poll() is None, "the process ended before it could be stopped"
+        time.sleep(0.01)
+    raise AssertionError("waited for a minute in vain")
+
+
+def test_the_loss_of_a_step_can_be_recomputed_from_the_rollouts_file_alone(inputs, tmp_path):
+    """On-policy, the sampler's log-probs are the policy's: -1/N sum_i A_i mean_t log pi, from Parquet."""
+    files = files_of(inputs, tmp_path, "grpo")
+    run(files, "grpo")
+    rows = read_table(files.rollouts, ROLLOUTS).to_pylist()
+    losses = [row["loss"] for row in read_table(files.metrics, METRICS).to_pylist() if row["kind"] == "train"]
+    for step, loss in enumerate(losses):
+        batch = [row for row in rows if row["step"] == step]
+        terms = [-r["advantage"] * sum(r["sampler_log_probs"]) / len(r["sampler_log_probs"]) for r in batch]
+        assert sum(terms) / len(batch) == pytest.approx(loss, abs=1e-5)
+        rewards = torch.tensor([row["reward"] for row in batch]).view(-1, 4)
+        assert torch.isfinite(rewards).all()
+
+
+def test_epochs_visit_every_example_once():
+    rows = [{"example_id": i} for i in range(10)]
+    seen = [row["example_id"] for step in range(10) for row in training.batch_of(rows, 3, step, seed=0)]
+    for epoch in range(3):
+        assert sorted(seen[10 * epoch : 10 * epoch + 10]) == list(range(10))
+    assert seen[:10] != seen[10:20]
+    assert training.batch_of(rows, 3, 7, seed=0) == training.batch_of(rows, 3, 7, seed=0)
+    assert training.batch_of(rows, 3, 7, seed=0) != training.batch_of(rows, 3, 7, seed=1)
+
+
+def test_off_policy_epochs_use_every_rollout_once_and_keep_groups_whole():
+    from stages.config import Grpo
+
+    settings = Grpo.model_validate(
+        VALUES["off_policy"] | {"rollout_batch_size": 32, "train_batch_size": 8, "epochs_per_rollout_batch": 3}
+    )
+    rows = [{"example_id": i // 4, "row": i} for i in range(32)]
+    for epoch in range(3):
+        parts = [grpo.train_batch(rows, settings, 5, 4 * epoch + part) for part in range(4)]
+        assert sorted(row["row"] for part in parts for row in part) == list(range(32))
+        for part in parts:
+            assert [row["example_id"] for row in part[:4]] == [part[0]["example_id"]] * 4
+    assert settings.n_train_steps_per_rollout_batch == 12
+
+
+@pytest.mark.parametrize("name", ["train", "validation"])
+def test_a_dataset_that_cannot_be_trained_on_is_named(inputs, tmp_path, name):
+    files = files_of(inputs, tmp_path, "sft")
+    empty = tmp_path / "empty.parquet"
+    write_table(empty, table([], EXAMPLES))
+    broken = training.Files(**{**files.__dict__, name: empty})
+    with pytest.raises(records.DataError, match=r"empty\.parquet: no examples"):
+        run(broken, "sft")
+
+
+def test_fine_tuning_without_responses_is_an_error(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "sft")
+    bare = training.Files(**{**files.__dict__, "train": inputs / "validation.parquet"})
+    with pytest.raises(records.DataError, match="no responses to fine-tune on"):
+        run(bare, "sft")
