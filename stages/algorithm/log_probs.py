@@ -14,8 +14,7 @@ def compute_entropy(logits: Tensor) -> Tensor:
     """Entropy of the next-token distribution over the last (vocabulary) dimension: logZ - sum_v p_v logit_v.
 
     `logits` [..., V] of any float dtype gives [...] in float32. The largest logit is subtracted first, so
-    that logits of 1e4 lose no digits to the difference; a logit of -inf (a forbidden token) counts as p log
-    p = 0.
+    that logits of 1e4 lose no digits to the difference. A logit of -inf (a forbidden token) adds nothing.
     """
     logits = logits.float()
     shifted = logits - logits.amax(dim=-1, keepdim=True)
