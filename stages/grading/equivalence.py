@@ -1,17 +1,111 @@
-"""Whether an answer equals a reference."""
+"""Whether an answer equals a reference: fast path, length limit, reading both sides, the rule that matches.
 
-from stages.grading.limits import MAX_ANSWER_CHARS
+Everything here is pure and bounded by counting, so the outcome depends on the two strings alone.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from stages.grading.limits import MAX_ANSWER_CHARS, TooBig, Unreadable
 from stages.grading.quick import quick_decision
 
 
-def decide(reference: str, answer: str) -> tuple[str, str]:
-    """(`correct` | `wrong` | `too_long` | `bad_reference`, reason) for one reference and one extracted answer."""
-    quick = quick_decision(reference, answer)
+@dataclass(frozen=True)
+class Reading:
+    """One side as read. `answer` is None where the grammar does not cover it (`problem` says why); `canonical` is
+    its token spelling, None where even tokens fail; `too_big` tells a limit from an unreadable text."""
+
+    text: str
+    canonical: str | None = None
+    answer: object | None = None
+    problem: str | None = None
+    too_big: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`outcome` is correct, wrong, too_long or bad_reference; the readings are None on the fast path."""
+
+    outcome: str
+    reason: str
+    gold: Reading | None = None
+    answer: Reading | None = None
+
+
+def decide(gold: str, answer: str) -> Decision:
+    """Decides one reference and one extracted answer. Never raises on text."""
+    quick = quick_decision(gold, answer)
     if quick is not None:
-        equal, rule = quick
-        return ("correct" if equal else "wrong"), rule
+        return Decision("correct" if quick[0] else "wrong", quick[1])
+    if not gold.strip() or len(gold) > MAX_ANSWER_CHARS:
+        return Decision(
+            "bad_reference", f"the reference is empty or longer than {MAX_ANSWER_CHARS} characters"
+        )
     if len(answer) > MAX_ANSWER_CHARS:
-        return "too_long", f"answer of {len(answer)} characters; the limit is {MAX_ANSWER_CHARS}"
-    if not reference.strip() or len(reference) > MAX_ANSWER_CHARS:
-        return "bad_reference", "the reference is empty or too long"
-    return "wrong", "different"
+        return Decision("too_long", f"an answer of {len(answer)} characters; the limit is {MAX_ANSWER_CHARS}")
+    if not answer.strip():
+        return Decision("wrong", "an empty answer")
+    return _decide_readings(read(gold), read(answer))
+
+
+@lru_cache(maxsize=4096)
+def read(text: str, grouping: bool = True) -> Reading:
+    """Normalises, tokenises and reads one side; problems are recorded, not raised."""
+    from stages.grading.lexer import canonical, tokenize
+    from stages.grading.normalize import normalize
+    from stages.grading.numeric import Budget
+    from stages.grading.reader import read_special, read_tokens
+    from stages.grading.words import number_name
+
+    plain = normalize(text)
+    plain = number_name(plain) or plain
+    spelling = None
+    try:
+        tokens = tokenize(plain, grouping)
+        spelling = canonical(tokens)
+        answer = read_special(plain) or read_tokens(tokens, Budget())
+        return Reading(plain, spelling, answer)
+    except TooBig as error:
+        return Reading(plain, spelling, problem=str(error), too_big=True)
+    except Unreadable as error:
+        return Reading(plain, spelling, problem=str(error))
+
+
+def _decide_readings(gold: Reading, answer: Reading) -> Decision:
+    from stages.grading.words import phrase, same_option
+
+    if gold.canonical and gold.canonical == answer.canonical:
+        return Decision("correct", "same symbols", gold, answer)
+    if same_option(gold.text, answer.text):
+        return Decision("correct", "same option letter", gold, answer)
+    if gold.too_big:
+        return Decision(
+            "bad_reference", f"the reference asks for too much work: {gold.problem}", gold, answer
+        )
+    if answer.too_big:
+        return Decision("too_long", answer.problem, gold, answer)
+    if gold.answer is None or answer.answer is None:
+        words = phrase(gold.text)
+        if words and words == phrase(answer.text):
+            return Decision("correct", "same words", gold, answer)
+        side = answer if answer.answer is None else gold
+        return Decision("wrong", f"different text (not read as mathematics: {side.problem})", gold, answer)
+    return _decide_answers(gold, answer)
+
+
+def _decide_answers(gold: Reading, answer: Reading) -> Decision:
+    from stages.grading.answers import Listing
+    from stages.grading.compare import match
+    from stages.grading.numeric import Budget
+
+    try:
+        rule = match(gold.answer, answer.answer, Budget())
+        if rule is None and isinstance(gold.answer, Listing) and "," in answer.text:
+            rule = match(gold.answer, read(answer.text, grouping=False).answer, Budget())
+    except TooBig as error:
+        return Decision("too_long", str(error), gold, answer)
+    except Unreadable as error:
+        return Decision("wrong", str(error), gold, answer)
+    if rule is None:
+        return Decision("wrong", "different answers", gold, answer)
+    return Decision("correct", rule, gold, answer)

@@ -9,6 +9,8 @@ from stages.grading.equivalence import decide
 from stages.grading.extract import EXTRACTORS, last_boxed
 from stages.grading.verdict import Verdict, make_verdict
 
+_TELLING = ("wrong", "too_long", "bad_reference")  # which verdict stands for several references
+
 GroundTruth = str | int | float | list[str]
 
 
@@ -51,22 +53,19 @@ def grade_response(response: str, ground_truth: GroundTruth, kind: str) -> Verdi
 
 
 def grade_answer(answer: str, references: list[str]) -> Verdict:
-    """Grades an extracted answer: `correct` if it equals any reference, else the most telling of the other verdicts."""
-    outcomes = []
+    """Grades an extracted answer: `correct` if it equals any reference, else the most telling other verdict."""
+    decisions = []
     for reference in references:
         if "\\boxed" in reference:
             reference = last_boxed(reference) or ""
-        outcome, reason = decide(reference, answer)
-        if outcome == "correct":
-            return make_verdict(outcome, answer, reason)
-        outcomes.append((outcome, reason))
-    if not outcomes:
+        decision = decide(reference, answer)
+        if decision.outcome == "correct":
+            return make_verdict("correct", answer, decision.reason)
+        decisions.append(decision)
+    if not decisions:
         return make_verdict("bad_reference", answer, "the list of references is empty")
-    for name in ("wrong", "too_long", "bad_reference"):
-        for outcome, reason in outcomes:
-            if outcome == name:
-                return make_verdict(outcome, answer, reason)
-    raise AssertionError(f"decide returned an unknown outcome: {outcomes}")
+    telling = min(decisions, key=lambda decision: _TELLING.index(decision.outcome))
+    return make_verdict(telling.outcome, answer, telling.reason)
 
 
 def r1_zero_reward_fn(response: str, ground_truth: GroundTruth, fast: bool = True) -> dict[str, float]:

@@ -29,7 +29,7 @@ def parse_gsm8k_response(model_output: str) -> str | None:
     """The last number of an output as plain digits with sign and decimals ("-1,234.50" gives "-1234.50").
 
     Thousands commas, currency signs and a full stop behind the number are dropped. A minus belongs to the
-    number unless it joins two terms (`10-5`, `3-5 apples`) or is a hyphen. None where the output holds no digit.
+    number unless it joins two terms (`10-5`, `3-5 apples`) or is a hyphen. None where there is no digit.
     """
     text = model_output.translate(_NORMALIZED)
     text = _LATEX_GROUP.sub("", text)

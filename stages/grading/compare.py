@@ -1,0 +1,257 @@
+"""When two answers are the same: one function a pair of kinds, each returning the rule that fired or None."""
+
+from stages.grading.answers import (
+    Answer,
+    Based,
+    Clock,
+    Equation,
+    Grid,
+    Inequality,
+    Listing,
+    Named,
+    Ratio,
+    RealSet,
+    Value,
+)
+from stages.grading.exact import fold
+from stages.grading.limits import STATED_DIGITS
+from stages.grading.nodes import Degree, Div, Mul, Node, Num, Percent, symbols
+from stages.grading.numeric import Budget, Undefined, close_to_decimal, constant_ratio, same_function
+from stages.grading.quick import Number, has_finite_decimal, stands_for, stated_digits
+from stages.grading.reader import as_pieces, infinity_sign
+from stages.grading.realsets import same_set
+from stages.grading.units import DEGREE, PERCENT
+
+
+def match(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    """The rule by which `answer` equals `gold`, None where it does not. May raise TooBig or Unreadable."""
+    if isinstance(gold, Named) or isinstance(answer, Named):
+        return _match_named(gold, answer, budget)
+    compare = _RULES.get((type(gold), type(answer)))
+    return None if compare is None else compare(gold, answer, budget)
+
+
+def _match_named(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    """A name may be left out; two different names, or different equations, do not match."""
+    if isinstance(gold, Named) and isinstance(answer, Named):
+        if gold.name == answer.name:
+            return match(gold.value, answer.value, budget)
+        return _proportional(gold.difference, answer.difference, budget)
+    named, other = (gold, answer) if isinstance(gold, Named) else (answer, gold)
+    if isinstance(other, Equation):
+        return _proportional(named.difference, other.difference, budget)
+    if isinstance(other, RealSet) and other.name is not None and other.name != named.name:
+        return None
+    pair = (gold.value, answer) if named is gold else (gold, answer.value)
+    rule = match(*pair, budget)
+    return rule and f"{rule}, name left out"
+
+
+def _proportional(gold: Node | None, answer: Node | None, budget: Budget) -> str | None:
+    if gold is None or answer is None or symbols(gold) != symbols(answer):
+        return None
+    return "equations with proportional sides" if constant_ratio(gold, answer, budget) else None
+
+
+def same_value(gold: Node, answer: Node, budget: Budget) -> bool:
+    """Equal exactly, as functions of their variables, or one a long decimal that rounds the other."""
+    if gold == answer:
+        return True
+    if isinstance(gold, Num) and isinstance(answer, Num):
+        exact, given = Number(gold.value, gold.places), Number(answer.value, answer.places)
+        return gold.value == answer.value or stands_for(exact, given) or stands_for(given, exact)
+    if infinity_sign(gold) or infinity_sign(answer):
+        return infinity_sign(gold) == infinity_sign(answer)
+    if symbols(gold) or symbols(answer):
+        return same_function(gold, answer, budget)
+    try:
+        return (
+            same_function(gold, answer, budget)
+            or _rounds(gold, answer, budget)
+            or _rounds(answer, gold, budget)
+        )
+    except Undefined:
+        return False
+
+
+def _rounds(node: Node, decimal: Node, budget: Budget) -> bool:
+    if not isinstance(decimal, Num) or decimal.places is None:
+        return False
+    if stated_digits(Number(decimal.value, decimal.places)) < STATED_DIGITS:
+        return False
+    if isinstance(node, Num) and has_finite_decimal(node.value):
+        return False
+    return close_to_decimal(node, decimal, budget)
+
+
+def _match_values(gold: Value, answer: Value, budget: Budget) -> str | None:
+    if gold.unit == answer.unit:
+        return "same value" if same_value(gold.node, answer.node, budget) else None
+    if PERCENT in (gold.unit, answer.unit):
+        return _match_percent(gold, answer, budget)
+    if DEGREE in (gold.unit, answer.unit) and None in (gold.unit, answer.unit):
+        return _match_degrees(gold, answer, budget)
+    if gold.unit is None or answer.unit is None:
+        missing = "gold" if gold.unit is None else "answer"
+        return f"same value, no unit in the {missing}" if same_value(gold.node, answer.node, budget) else None
+    if gold.unit.dimensions != answer.unit.dimensions:
+        return None
+    scaled = (fold(Mul((side.node, Num(side.unit.factor)))) for side in (gold, answer))
+    return "same quantity in another unit" if same_value(*scaled, budget) else None
+
+
+def _match_percent(gold: Value, answer: Value, budget: Budget) -> str | None:
+    """`28%` is 28 or 0.28; a bare gold below 1 in size is a share, so `0.5` is 50% and never 0.5%."""
+    if gold.unit is not None and answer.unit is not None:
+        return None
+    percent, bare = (gold, answer) if gold.unit is not None else (answer, gold)
+    if same_value(fold(Percent(percent.node)), bare.node, budget):
+        return "percent as a share of one"
+    if percent is answer and isinstance(bare.node, Num) and abs(bare.node.value) <= 1:
+        return None
+    return "percent sign left out" if same_value(percent.node, bare.node, budget) else None
+
+
+def _match_degrees(gold: Value, answer: Value, budget: Budget) -> str | None:
+    degrees, bare = (gold, answer) if gold.unit is not None else (answer, gold)
+    if same_value(degrees.node, bare.node, budget):
+        return "degree sign left out"
+    return "degrees as radians" if same_value(fold(Degree(degrees.node)), bare.node, budget) else None
+
+
+def _match_listings(gold: Listing, answer: Listing, budget: Budget) -> str | None:
+    ordered = gold.style not in ("list", "set")
+    if ordered or answer.style not in ("list", "set"):
+        if gold.style != answer.style or len(gold.items) != len(answer.items):
+            return None
+        pairs = zip(gold.items, answer.items, strict=True)
+        return "same entries in order" if all(match(a, b, budget) for a, b in pairs) else None
+    golds, answers = list(gold.items), list(answer.items)
+    if "set" in (gold.style, answer.style):
+        golds, answers = _distinct(golds, budget), _distinct(answers, budget)
+    if len(golds) != len(answers):
+        return None
+    for item in golds:
+        found = next((index for index, other in enumerate(answers) if match(item, other, budget)), None)
+        if found is None:
+            return None
+        answers.pop(found)
+    return "same members in any order"
+
+
+def _distinct(items: list[Answer], budget: Budget) -> list[Answer]:
+    kept: list[Answer] = []
+    for item in items:
+        if not any(match(item, other, budget) for other in kept):
+            kept.append(item)
+    return kept
+
+
+def _match_single(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    r"""`\{5\}` for 5: a solution set with one member."""
+    listing, other = (gold, answer) if isinstance(gold, Listing) else (answer, gold)
+    if listing.style != "set" or len(listing.items) != 1:
+        return None
+    return match(listing.items[0], other, budget) and "set of one member"
+
+
+def _match_sets(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    names = {side.name for side in (gold, answer) if isinstance(side, RealSet)} - {None}
+    left, right = as_pieces(gold, budget), as_pieces(answer, budget)
+    if left is None or right is None or len(names) > 1:
+        return None
+    return "same set of real numbers" if same_set(left, right, budget) else None
+
+
+def _match_grids(gold: Grid, answer: Grid, budget: Budget) -> str | None:
+    shapes = [(len(grid.rows), len(grid.rows[0]), grid.fence) for grid in (gold, answer)]
+    if shapes[0] != shapes[1]:
+        return None
+    cells = zip(_cells(gold), _cells(answer), strict=True)
+    return "same entries of the matrix" if all(same_value(a, b, budget) for a, b in cells) else None
+
+
+def _cells(grid: Grid) -> list[Node]:
+    return [cell for row in grid.rows for cell in row]
+
+
+def _match_ratios(gold: Ratio, answer: Ratio, budget: Budget) -> str | None:
+    """Proportional terms: 3:5 is 6:10. Ratios with a zero term must be equal term by term."""
+    if len(gold.terms) != len(answer.terms):
+        return None
+    first, other = gold.terms[0], answer.terms[0]
+    pairs = zip(gold.terms, answer.terms, strict=True)
+    cross = all(same_value(fold(Mul((a, other))), fold(Mul((b, first))), budget) for a, b in pairs)
+    zero = any(isinstance(term, Num) and term.value == 0 for term in (*gold.terms, *answer.terms))
+    return "proportional ratios" if cross and not zero else None
+
+
+def _match_ratio_value(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    ratio, value = (gold, answer) if isinstance(answer, Value) else (answer, gold)
+    if len(ratio.terms) != 2 or value.unit is not None:
+        return None
+    return "ratio as a fraction" if same_value(fold(Div(*ratio.terms)), value.node, budget) else None
+
+
+def _as_ratio(answer: Answer) -> Answer:
+    """A time without a half of the day may have been meant as a ratio (`3:10`)."""
+    if isinstance(answer, Clock) and answer.half is None:
+        return Ratio(tuple(Num(number) for number in answer.numbers))
+    return answer
+
+
+def _match_clock_ratio(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    gold, answer = _as_ratio(gold), _as_ratio(answer)
+    if isinstance(gold, Clock) or isinstance(answer, Clock):
+        return None
+    return match(gold, answer, budget)
+
+
+def _match_clocks(gold: Clock, answer: Clock, budget: Budget) -> str | None:
+    if gold.numbers != answer.numbers or gold.half not in (None, answer.half):
+        return None
+    return "same time"
+
+
+def _match_based(gold: Based, answer: Answer, budget: Budget) -> str | None:
+    """The same digits in the same base; the base may be left out of the answer, not out of the gold."""
+    if isinstance(answer, Based):
+        return "same numeral" if gold == answer else None
+    bare = isinstance(answer.node, Num) and answer.unit is None and answer.node.value.denominator == 1
+    return "same numeral, base left out" if bare and str(answer.node.value) == gold.digits else None
+
+
+def _match_equations(gold: Equation, answer: Equation, budget: Budget) -> str | None:
+    return _proportional(gold.difference, answer.difference, budget)
+
+
+def _match_inequalities(gold: Inequality, answer: Inequality, budget: Budget) -> str | None:
+    if gold.relation != answer.relation or symbols(gold.difference) != symbols(answer.difference):
+        return None
+    sign = constant_ratio(gold.difference, answer.difference, budget)
+    holds = sign > 0 or (sign < 0 and gold.relation == "≠")
+    return "inequalities with proportional sides" if holds else None
+
+
+_RULES = {
+    (Value, Value): _match_values,
+    (Listing, Listing): _match_listings,
+    (Listing, Value): _match_single,
+    (Value, Listing): _match_single,
+    (RealSet, RealSet): _match_sets,
+    (RealSet, Listing): _match_sets,
+    (Listing, RealSet): _match_sets,
+    (Grid, Grid): _match_grids,
+    (Ratio, Ratio): _match_ratios,
+    (Ratio, Value): _match_ratio_value,
+    (Value, Ratio): _match_ratio_value,
+    (Clock, Clock): _match_clocks,
+    (Clock, Ratio): _match_clock_ratio,
+    (Ratio, Clock): _match_clock_ratio,
+    (Clock, Value): _match_clock_ratio,
+    (Value, Clock): _match_clock_ratio,
+    (Based, Based): _match_based,
+    (Based, Value): _match_based,
+    (Equation, Equation): _match_equations,
+    (Inequality, Inequality): _match_inequalities,
+}

@@ -1,0 +1,361 @@
+r"""The tokenizer: LaTeX and plain mathematics to a flat list of tokens with one spelling a meaning."""
+
+import re
+from dataclasses import dataclass
+
+from stages.grading.limits import MAX_DIGITS, MAX_TOKENS, TooBig, Unreadable
+from stages.grading.normalize import closes_at_end
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`kind` is num, word, cmd, text, sep or op; `spaced` says whether white space stood before it."""
+
+    kind: str
+    text: str
+    spaced: bool = False
+
+
+OPERATORS = {
+    **dict.fromkeys(("cdot", "times", "ast", "cdotp", "star"), "*"),
+    "div": "/",
+    "slash": "/",
+    **dict.fromkeys(("le", "leq", "leqslant", "leqq"), "≤"),
+    **dict.fromkeys(("ge", "geq", "geqslant", "geqq"), "≥"),
+    "lt": "<",
+    "gt": ">",
+    **dict.fromkeys(("ne", "neq"), "≠"),
+    "pm": "±",
+    "mp": "∓",
+    **dict.fromkeys(("vert", "lvert", "rvert", "mid"), "|"),
+    "lbrace": "\\{",
+    "rbrace": "\\}",
+    "lbrack": "[",
+    "rbrack": "]",
+    "lparen": "(",
+    "rparen": ")",
+    "langle": "⟨",
+    "rangle": "⟩",
+    "lfloor": "⌊",
+    "rfloor": "⌋",
+    "lceil": "⌈",
+    "rceil": "⌉",
+    "cup": "∪",
+    "cap": "∩",
+    "bigcup": "∪",
+    **dict.fromkeys(("setminus", "backslash", "smallsetminus"), "∖"),
+    "in": "∈",
+    "approx": "≈",
+    "equiv": "≡",
+    "colon": ":",
+    "degree": "°",
+    "prime": "'",
+    "dollar": "¤",
+    "euro": "€",
+    "pounds": "£",
+    "percent": "%",
+    "land": "and",
+    "wedge": "and",
+    "lor": "or",
+    "vee": "or",
+}
+_SAME = {
+    "**": "^",
+    "<=": "≤",
+    ">=": "≥",
+    "!=": "≠",
+    "==": "=",
+    "×": "*",
+    "⩽": "≤",
+    "⩾": "≥",
+    "\\%": "%",
+    "\\&": "&",
+}
+_SAME |= {
+    "\\$": "¤",
+    "\\|": "|",
+    "\\_": "_",
+    "\\#": "#",
+    "‖": "|",
+    "∘": "°",
+    "º": "°",
+    "〈": "⟨",
+    "〉": "⟩",
+    '\\"': '"',
+}
+_GREEK = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩϕϵ",
+        [
+            "alpha",
+            "beta",
+            "gamma",
+            "delta",
+            "epsilon",
+            "zeta",
+            "eta",
+            "theta",
+            "iota",
+            "kappa",
+            "lambda",
+            "mu",
+            "nu",
+            "xi",
+            "pi",
+            "rho",
+            "sigma",
+            "tau",
+            "upsilon",
+            "phi",
+            "chi",
+            "psi",
+            "omega",
+            "Gamma",
+            "Delta",
+            "Theta",
+            "Lambda",
+            "Xi",
+            "Pi",
+            "Sigma",
+            "Phi",
+            "Psi",
+            "Omega",
+            "phi",
+            "epsilon",
+        ],
+        strict=True,
+    )
+)
+_SIGNS = {
+    **_GREEK,
+    "√": "root",
+    "∞": "infty",
+    "∅": "emptyset",
+    "ℝ": "mathbb{R}",
+    "ℤ": "mathbb{Z}",
+    "ℕ": "mathbb{N}",
+}
+_SIGNS |= {
+    "ℚ": "mathbb{Q}",
+    "ℂ": "mathbb{C}",
+    "∠": "angle",
+    "ℓ": "ell",
+    "𝜋": "pi",
+    "∈": "in",
+    "△": "triangle",
+}
+_ALIASES = {"varnothing": "emptyset", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "varphi": "phi"}
+_ALIASES |= {
+    "varepsilon": "epsilon",
+    "vartheta": "theta",
+    "reals": "mathbb{R}",
+    "R": "mathbb{R}",
+    "dbinom": "binom",
+}
+_ALIASES |= {
+    "tbinom": "binom",
+    "C": "mathbb{C}",
+    "dots": "ldots",
+    "cdots": "ldots",
+    "N": "mathbb{N}",
+    "iota": "i",
+}
+_TEXT_COMMANDS = frozenset(
+    [
+        "text",
+        "mbox",
+        "hbox",
+        "textnormal",
+        "textrm",
+        "textbf",
+        "textit",
+        "textsf",
+        "texttt",
+        "textup",
+        "textsc",
+        "textmd",
+        "emph",
+    ]
+)
+_STYLE_COMMANDS = frozenset(
+    [
+        "mathrm",
+        "mathbf",
+        "mathit",
+        "mathsf",
+        "mathtt",
+        "boldsymbol",
+        "bm",
+        "operatorname",
+        "mathop",
+        "mathnormal",
+    ]
+)
+_ALPHABETS = frozenset(["mathbb", "mathcal", "mathscr", "mathfrak"])
+
+_LEXEME = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<repeating>[0-9]*\.[0-9]*\\overline\s*\{[0-9]+\})"
+    r"|(?P<grouped>[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?)"
+    r"|(?P<underscored>[0-9]{1,3}(?:_[0-9]{3})+(?![0-9_]))"
+    r"|(?P<num>(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,12}(?![0-9A-Za-z.]))?)"
+    r"|\\(?P<cmd>[A-Za-z]+)\*?"
+    r"|(?P<escaped>\\[^A-Za-z\s])"
+    r"|(?P<word>[A-Za-z]+)"
+    r"|(?P<op>\*\*|<=|>=|!=|==|.)",
+    re.DOTALL,
+)
+
+
+def tokenize(text: str, grouping: bool = True) -> list[Token]:
+    """Tokens of a normalised answer. `grouping` False reads `1,234` as two numbers even outside brackets.
+
+    Raises TooBig past MAX_TOKENS or MAX_DIGITS and Unreadable for characters outside mathematics.
+    """
+    tokens: list[Token] = []
+    index, spaced, bracket_depth = 0, False, 0
+    while index < len(text):
+        match = _LEXEME.match(text, index)
+        kind, lexeme = match.lastgroup, match.group(match.lastgroup)
+        index = match.end()
+        if kind == "space":
+            spaced = True
+            continue
+        if kind == "grouped" and (bracket_depth or not grouping):
+            kind, lexeme = "num", lexeme.split(",")[0]
+            index = match.start() + len(lexeme)
+        if kind == "cmd":
+            index = _command(text, index, lexeme, spaced, tokens)
+        else:
+            tokens.append(_simple_token(kind, lexeme, spaced))
+        last = tokens[-1].text if tokens else ""
+        bracket_depth += (last in ("(", "[", "\\{", "⟨")) - (last in (")", "]", "\\}", "⟩"))
+        spaced = False
+        if len(tokens) > MAX_TOKENS:
+            raise TooBig(f"more than {MAX_TOKENS} symbols")
+    return tokens
+
+
+def _simple_token(kind: str, lexeme: str, spaced: bool) -> Token:
+    if kind in ("num", "grouped", "underscored", "repeating"):
+        if len(lexeme) > MAX_DIGITS:
+            raise TooBig(f"a number of {len(lexeme)} digits; the limit is {MAX_DIGITS}")
+        return Token("num", lexeme.replace(",", "").replace("_", ""), spaced)
+    if kind == "word":
+        return (
+            Token("sep", lexeme.lower(), spaced)
+            if lexeme.lower() in ("and", "or")
+            else Token("word", lexeme, spaced)
+        )
+    lexeme = _SAME.get(lexeme, lexeme)
+    if lexeme in _SIGNS:
+        return _named(_SIGNS[lexeme], spaced)
+    if ord(lexeme[-1]) < 32 or 0xD800 <= ord(lexeme[-1]) < 0xE000:
+        raise Unreadable("a control character or half of a surrogate pair")
+    return Token("sep" if lexeme in (",", ";") else "op", lexeme, spaced)
+
+
+def _named(name: str, spaced: bool) -> Token:
+    name = _ALIASES.get(name, name)
+    sign = OPERATORS.get(name)
+    if sign in ("and", "or"):
+        return Token("sep", sign, spaced)
+    return Token("cmd", name, spaced) if sign is None else Token("op", sign, spaced)
+
+
+def _command(text: str, index: int, name: str, spaced: bool, tokens: list[Token]) -> int:
+    """Appends the tokens of a command and its textual argument; returns where reading goes on."""
+    if name in ("begin", "end"):
+        content, index = _argument(text, index)
+        if name == "begin" and content.strip("*") == "array":
+            _, index = _argument(text, index)
+        tokens.append(Token("op", f"{name} {content.strip().rstrip('*')}", spaced))
+    elif name in _TEXT_COMMANDS or name in _STYLE_COMMANDS:
+        content, index = _argument(text, index)
+        _styled(content.strip(), name, spaced, tokens)
+    elif name in _ALPHABETS:
+        content, index = _argument(text, index)
+        tokens.append(Token("cmd", f"{name}{{{content.strip()}}}", spaced))
+    else:
+        tokens.append(_named(name, spaced))
+    return index
+
+
+def _argument(text: str, index: int) -> tuple[str, int]:
+    """The braced group or single character after a command, and the index behind it."""
+    while index < len(text) and text[index].isspace():
+        index += 1
+    if index >= len(text):
+        raise Unreadable("a command without its argument")
+    if text[index] != "{":
+        return text[index], index + 1
+    depth, start = 0, index
+    while index < len(text):
+        if text[index] == "\\":
+            index += 1
+        elif text[index] == "{":
+            depth += 1
+        elif text[index] == "}":
+            depth -= 1
+            if depth == 0:
+                return text[start + 1 : index], index + 1
+        index += 1
+    raise Unreadable("an unclosed brace")
+
+
+_UPRIGHT_LETTERS = frozenset("eidπ")
+_PLAIN_WORDS = re.compile(r"[A-Za-z°.,'\"\-/()&: \n?]*[A-Za-z][A-Za-z°.,'\"\-/()&: \n?]*")
+
+
+def _styled(content: str, name: str, spaced: bool, tokens: list[Token]) -> None:
+    r"""`\text{cats}` is one text token, `\text{13}` and `\mathbf{10}` are their content, `\text{or}` separates."""
+    words = content.strip(" ,.;").lower()
+    if not content:
+        return
+    if words in ("and", "or"):
+        tokens.append(Token("sep", words, spaced))
+    elif name in ("mathbf", "boldsymbol", "bm") and len(content) == 1 and content in "ijk":
+        tokens.append(Token("cmd", f"unit {content}", spaced))
+    elif name in _STYLE_COMMANDS and len(content) == 1 and (name != "mathrm" or content in _UPRIGHT_LETTERS):
+        tokens.append(_simple_token("num" if content.isdigit() else "word", content, spaced))
+    elif name in _STYLE_COMMANDS and content in (
+        "sin",
+        "cos",
+        "tan",
+        "ln",
+        "log",
+        "lcm",
+        "gcd",
+        "arcsin",
+        "arctan",
+    ):
+        tokens.append(Token("cmd", content, spaced))
+    elif _PLAIN_WORDS.fullmatch(content):
+        tokens.append(Token("text", " ".join(content.split()), spaced))
+    else:
+        inner = tokenize(content)
+        if any(token.kind == "word" and len(token.text) > 1 for token in inner) and name in _TEXT_COMMANDS:
+            tokens.append(Token("text", " ".join(content.split()), spaced))
+        else:
+            tokens.extend([Token("op", "{", spaced), *inner, Token("op", "}")])
+
+
+def canonical(tokens: list[Token]) -> str:
+    """One spelling for a token list, to compare as text what the grammar does not read."""
+    parts = []
+    for index, token in enumerate(tokens):
+        single = (
+            0 < index < len(tokens) - 1 and tokens[index - 1].text == "{" and tokens[index + 1].text == "}"
+        )
+        if single and index > 1 and tokens[index - 2].text in ("^", "_"):
+            parts[-1] = ""  # x_{1} is x_1
+            parts.append(token.text)
+            continue
+        closes_single = (
+            token.text == "}" and index > 2 and tokens[index - 2].text == "{" and parts[index - 2] == ""
+        )
+        parts.append("" if closes_single else token.text)
+    return " ".join(part for part in parts if part)
+
+
+__all__ = ["OPERATORS", "Token", "canonical", "closes_at_end", "tokenize"]
