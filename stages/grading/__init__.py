@@ -1,8 +1,9 @@
 """Mathematical answer grading: extraction, equivalence, reward functions and a pool of killable workers.
 
-Importing this package imports the standard library alone.
+Importing this package imports the standard library alone; mpmath comes with the first answer that needs it.
 """
 
+from stages.grading.pool import GraderPool
 from stages.grading.rewards import (
     REWARD_FUNCTIONS,
     grade_response,
@@ -14,6 +15,7 @@ from stages.grading.verdict import VERDICTS, Verdict
 __all__ = [
     "REWARD_FUNCTIONS",
     "VERDICTS",
+    "GraderPool",
     "Verdict",
     "grade_response",
     "question_only_reward_fn",

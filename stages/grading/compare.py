@@ -1,5 +1,7 @@
 """When two answers are the same: one function a pair of kinds, each returning the rule that fired or None."""
 
+from fractions import Fraction
+
 from stages.grading.answers import (
     Answer,
     Based,
@@ -16,10 +18,10 @@ from stages.grading.answers import (
 from stages.grading.exact import fold
 from stages.grading.limits import STATED_DIGITS
 from stages.grading.nodes import Degree, Div, Mul, Node, Num, Percent, symbols
-from stages.grading.numeric import Budget, Undefined, close_to_decimal, constant_ratio, same_function
+from stages.grading.numeric import Budget, Undefined
 from stages.grading.quick import Number, has_finite_decimal, stands_for, stated_digits
-from stages.grading.reader import as_pieces, infinity_sign
-from stages.grading.realsets import same_set
+from stages.grading.realsets import as_pieces, infinity_sign, same_set
+from stages.grading.sameness import close_to_decimal, constant_ratio, same_function
 from stages.grading.units import DEGREE, PERCENT
 
 
@@ -196,7 +198,7 @@ def _match_ratio_value(gold: Answer, answer: Answer, budget: Budget) -> str | No
 def _as_ratio(answer: Answer) -> Answer:
     """A time without a half of the day may have been meant as a ratio (`3:10`)."""
     if isinstance(answer, Clock) and answer.half is None:
-        return Ratio(tuple(Num(number) for number in answer.numbers))
+        return Ratio(tuple(Num(Fraction(number)) for number in answer.numbers))
     return answer
 
 

@@ -34,6 +34,11 @@ class Decision:
 
 def decide(gold: str, answer: str) -> Decision:
     """Decides one reference and one extracted answer. Never raises on text."""
+    return decide_quickly(gold, answer) or _decide_readings(read(gold), read(answer))
+
+
+def decide_quickly(gold: str, answer: str) -> Decision | None:
+    """What text, plain numbers and lengths decide without reading; None where reading is needed."""
     quick = quick_decision(gold, answer)
     if quick is not None:
         return Decision("correct" if quick[0] else "wrong", quick[1])
@@ -45,7 +50,7 @@ def decide(gold: str, answer: str) -> Decision:
         return Decision("too_long", f"an answer of {len(answer)} characters; the limit is {MAX_ANSWER_CHARS}")
     if not answer.strip():
         return Decision("wrong", "an empty answer")
-    return _decide_readings(read(gold), read(answer))
+    return None
 
 
 @lru_cache(maxsize=4096)
@@ -55,7 +60,8 @@ def read(text: str, grouping: bool = True) -> Reading:
     from stages.grading.normalize import normalize
     from stages.grading.numeric import Budget
     from stages.grading.reader import read_special, read_tokens
-    from stages.grading.words import number_name
+    from stages.grading.scope import Scope
+    from stages.grading.words import number_name, unwrapped
 
     plain = normalize(text)
     plain = number_name(plain) or plain
@@ -63,7 +69,7 @@ def read(text: str, grouping: bool = True) -> Reading:
     try:
         tokens = tokenize(plain, grouping)
         spelling = canonical(tokens)
-        answer = read_special(plain) or read_tokens(tokens, Budget())
+        answer = read_special(unwrapped(plain)) or read_tokens(tokens, Scope(Budget()))
         return Reading(plain, spelling, answer)
     except TooBig as error:
         return Reading(plain, spelling, problem=str(error), too_big=True)

@@ -4,7 +4,16 @@ import re
 from dataclasses import dataclass
 
 from stages.grading.limits import MAX_DIGITS, MAX_TOKENS, TooBig, Unreadable
-from stages.grading.normalize import closes_at_end
+from stages.grading.vocabulary import (
+    ALPHABETS,
+    COMMAND_ALIASES,
+    FUNCTION_NAMES,
+    OPERATORS,
+    SAME_SIGN,
+    SIGN_COMMANDS,
+    STYLE_COMMANDS,
+    TEXT_COMMANDS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,183 +24,6 @@ class Token:
     text: str
     spaced: bool = False
 
-
-OPERATORS = {
-    **dict.fromkeys(("cdot", "times", "ast", "cdotp", "star"), "*"),
-    "div": "/",
-    "slash": "/",
-    **dict.fromkeys(("le", "leq", "leqslant", "leqq"), "≤"),
-    **dict.fromkeys(("ge", "geq", "geqslant", "geqq"), "≥"),
-    "lt": "<",
-    "gt": ">",
-    **dict.fromkeys(("ne", "neq"), "≠"),
-    "pm": "±",
-    "mp": "∓",
-    **dict.fromkeys(("vert", "lvert", "rvert", "mid"), "|"),
-    "lbrace": "\\{",
-    "rbrace": "\\}",
-    "lbrack": "[",
-    "rbrack": "]",
-    "lparen": "(",
-    "rparen": ")",
-    "langle": "⟨",
-    "rangle": "⟩",
-    "lfloor": "⌊",
-    "rfloor": "⌋",
-    "lceil": "⌈",
-    "rceil": "⌉",
-    "cup": "∪",
-    "cap": "∩",
-    "bigcup": "∪",
-    **dict.fromkeys(("setminus", "backslash", "smallsetminus"), "∖"),
-    "in": "∈",
-    "approx": "≈",
-    "equiv": "≡",
-    "colon": ":",
-    "degree": "°",
-    "prime": "'",
-    "dollar": "¤",
-    "euro": "€",
-    "pounds": "£",
-    "percent": "%",
-    "land": "and",
-    "wedge": "and",
-    "lor": "or",
-    "vee": "or",
-}
-_SAME = {
-    "**": "^",
-    "<=": "≤",
-    ">=": "≥",
-    "!=": "≠",
-    "==": "=",
-    "×": "*",
-    "⩽": "≤",
-    "⩾": "≥",
-    "\\%": "%",
-    "\\&": "&",
-}
-_SAME |= {
-    "\\$": "¤",
-    "\\|": "|",
-    "\\_": "_",
-    "\\#": "#",
-    "‖": "|",
-    "∘": "°",
-    "º": "°",
-    "〈": "⟨",
-    "〉": "⟩",
-    '\\"': '"',
-}
-_GREEK = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩϕϵ",
-        [
-            "alpha",
-            "beta",
-            "gamma",
-            "delta",
-            "epsilon",
-            "zeta",
-            "eta",
-            "theta",
-            "iota",
-            "kappa",
-            "lambda",
-            "mu",
-            "nu",
-            "xi",
-            "pi",
-            "rho",
-            "sigma",
-            "tau",
-            "upsilon",
-            "phi",
-            "chi",
-            "psi",
-            "omega",
-            "Gamma",
-            "Delta",
-            "Theta",
-            "Lambda",
-            "Xi",
-            "Pi",
-            "Sigma",
-            "Phi",
-            "Psi",
-            "Omega",
-            "phi",
-            "epsilon",
-        ],
-        strict=True,
-    )
-)
-_SIGNS = {
-    **_GREEK,
-    "√": "root",
-    "∞": "infty",
-    "∅": "emptyset",
-    "ℝ": "mathbb{R}",
-    "ℤ": "mathbb{Z}",
-    "ℕ": "mathbb{N}",
-}
-_SIGNS |= {
-    "ℚ": "mathbb{Q}",
-    "ℂ": "mathbb{C}",
-    "∠": "angle",
-    "ℓ": "ell",
-    "𝜋": "pi",
-    "∈": "in",
-    "△": "triangle",
-}
-_ALIASES = {"varnothing": "emptyset", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "varphi": "phi"}
-_ALIASES |= {
-    "varepsilon": "epsilon",
-    "vartheta": "theta",
-    "reals": "mathbb{R}",
-    "R": "mathbb{R}",
-    "dbinom": "binom",
-}
-_ALIASES |= {
-    "tbinom": "binom",
-    "C": "mathbb{C}",
-    "dots": "ldots",
-    "cdots": "ldots",
-    "N": "mathbb{N}",
-    "iota": "i",
-}
-_TEXT_COMMANDS = frozenset(
-    [
-        "text",
-        "mbox",
-        "hbox",
-        "textnormal",
-        "textrm",
-        "textbf",
-        "textit",
-        "textsf",
-        "texttt",
-        "textup",
-        "textsc",
-        "textmd",
-        "emph",
-    ]
-)
-_STYLE_COMMANDS = frozenset(
-    [
-        "mathrm",
-        "mathbf",
-        "mathit",
-        "mathsf",
-        "mathtt",
-        "boldsymbol",
-        "bm",
-        "operatorname",
-        "mathop",
-        "mathnormal",
-    ]
-)
-_ALPHABETS = frozenset(["mathbb", "mathcal", "mathscr", "mathfrak"])
 
 _LEXEME = re.compile(
     r"(?P<space>\s+)"
@@ -247,16 +79,16 @@ def _simple_token(kind: str, lexeme: str, spaced: bool) -> Token:
             if lexeme.lower() in ("and", "or")
             else Token("word", lexeme, spaced)
         )
-    lexeme = _SAME.get(lexeme, lexeme)
-    if lexeme in _SIGNS:
-        return _named(_SIGNS[lexeme], spaced)
+    lexeme = SAME_SIGN.get(lexeme, lexeme)
+    if lexeme in SIGN_COMMANDS:
+        return _named(SIGN_COMMANDS[lexeme], spaced)
     if ord(lexeme[-1]) < 32 or 0xD800 <= ord(lexeme[-1]) < 0xE000:
         raise Unreadable("a control character or half of a surrogate pair")
     return Token("sep" if lexeme in (",", ";") else "op", lexeme, spaced)
 
 
 def _named(name: str, spaced: bool) -> Token:
-    name = _ALIASES.get(name, name)
+    name = COMMAND_ALIASES.get(name, name)
     sign = OPERATORS.get(name)
     if sign in ("and", "or"):
         return Token("sep", sign, spaced)
@@ -270,10 +102,10 @@ def _command(text: str, index: int, name: str, spaced: bool, tokens: list[Token]
         if name == "begin" and content.strip("*") == "array":
             _, index = _argument(text, index)
         tokens.append(Token("op", f"{name} {content.strip().rstrip('*')}", spaced))
-    elif name in _TEXT_COMMANDS or name in _STYLE_COMMANDS:
+    elif name in TEXT_COMMANDS or name in STYLE_COMMANDS:
         content, index = _argument(text, index)
         _styled(content.strip(), name, spaced, tokens)
-    elif name in _ALPHABETS:
+    elif name in ALPHABETS:
         content, index = _argument(text, index)
         tokens.append(Token("cmd", f"{name}{{{content.strip()}}}", spaced))
     else:
@@ -316,25 +148,15 @@ def _styled(content: str, name: str, spaced: bool, tokens: list[Token]) -> None:
         tokens.append(Token("sep", words, spaced))
     elif name in ("mathbf", "boldsymbol", "bm") and len(content) == 1 and content in "ijk":
         tokens.append(Token("cmd", f"unit {content}", spaced))
-    elif name in _STYLE_COMMANDS and len(content) == 1 and (name != "mathrm" or content in _UPRIGHT_LETTERS):
+    elif name in STYLE_COMMANDS and len(content) == 1 and (name != "mathrm" or content in _UPRIGHT_LETTERS):
         tokens.append(_simple_token("num" if content.isdigit() else "word", content, spaced))
-    elif name in _STYLE_COMMANDS and content in (
-        "sin",
-        "cos",
-        "tan",
-        "ln",
-        "log",
-        "lcm",
-        "gcd",
-        "arcsin",
-        "arctan",
-    ):
+    elif name in STYLE_COMMANDS and content in FUNCTION_NAMES:
         tokens.append(Token("cmd", content, spaced))
     elif _PLAIN_WORDS.fullmatch(content):
         tokens.append(Token("text", " ".join(content.split()), spaced))
     else:
         inner = tokenize(content)
-        if any(token.kind == "word" and len(token.text) > 1 for token in inner) and name in _TEXT_COMMANDS:
+        if any(token.kind == "word" and len(token.text) > 1 for token in inner) and name in TEXT_COMMANDS:
             tokens.append(Token("text", " ".join(content.split()), spaced))
         else:
             tokens.extend([Token("op", "{", spaced), *inner, Token("op", "}")])
@@ -356,6 +178,3 @@ def canonical(tokens: list[Token]) -> str:
         )
         parts.append("" if closes_single else token.text)
     return " ".join(part for part in parts if part)
-
-
-__all__ = ["OPERATORS", "Token", "canonical", "closes_at_end", "tokenize"]

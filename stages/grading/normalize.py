@@ -54,7 +54,9 @@ _SPACED_GROUP = re.compile(r"([+-]?¤?)([0-9]{1,3}(?:[ \u2009\u202f\u00a0][0-9]{
 _CIRCLE = re.compile(
     r"\^\s*(?:\{\s*(?:\\circ|°|∘|\\degree)\s*\}|\\circ(?![A-Za-z])|∘|°|\\degree(?![A-Za-z]))"
 )
-_BOLD = re.compile(r"(\*\*|__|`+)(.+)\1", re.DOTALL)
+_ORDINAL = re.compile(r"\^\s*\{?\s*\\(?:text|textrm|mathrm)\s*\{\s*(st|nd|rd|th)\s*\}\s*\}?")
+_TEXT_SIGN = re.compile(r"\\text\s*\{\s*([^\w\s{}\\])\s*\}")
+_BOLD = re.compile(r"(\*\*|__|`{1,3})(.+)\1", re.DOTALL)
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox|ensuremath)\s*\{")
 _DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\[", "\\]"), ("\\(", "\\)"))
 
@@ -69,6 +71,8 @@ def normalize(text: str) -> str:
     text = re.sub(r"(?<!\\)\\!", "", text)
     text = _dollars(text)
     text = re.sub(r"(?<!\\)\\[\[\]()]", " ", text)
+    text = _ORDINAL.sub(r"\\text{ \1}", text)
+    text = _TEXT_SIGN.sub(r"\1", text)
     text = _CIRCLE.sub("°", text)
     text = _SIZING.sub("", text)
     text = _STYLE.sub(" ", text)

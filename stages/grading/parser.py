@@ -3,8 +3,9 @@
 import re
 from fractions import Fraction
 
+from stages.grading.cursor import Cursor
 from stages.grading.lexer import Token, canonical
-from stages.grading.limits import MAX_DEPTH, TooBig, Unreadable
+from stages.grading.limits import TooBig, Unreadable
 from stages.grading.nodes import (
     Add,
     Apply,
@@ -20,33 +21,17 @@ from stages.grading.nodes import (
     Sym,
     negative,
 )
+from stages.grading.vocabulary import (
+    ACCENTS,
+    FUNCTION_ALIASES,
+    FUNCTION_NAMES,
+    GREEK_LETTERS,
+    INVERTIBLE,
+    SEVERAL_ARGUMENTS,
+    reads_as_product,
+)
 
-FUNCTION_NAMES = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh coth arcsinh arccosh arctanh "
-    "ln log lg exp sqrt cbrt abs floor ceil min max gcd lcm sgn".split()
-)
-_FUNCTION_ALIASES = {
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-}
-_FUNCTION_ALIASES |= {"atanh": "arctanh", "arsinh": "arcsinh", "ctg": "cot", "tg": "tan", "cosec": "csc"}
-_FUNCTION_ALIASES |= {
-    "arcosh": "arccosh",
-    "artanh": "arctanh",
-    "root": "sqrt",
-    "ceiling": "ceil",
-    "arctg": "arctan",
-}
 _CONSTANTS = {"pi": Const("pi"), "infty": Const("inf"), "inf": Const("inf"), "infinity": Const("inf")}
-_GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau upsilon phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar".split()
-)
-_ACCENTS = frozenset("vec hat bar overline tilde overrightarrow widehat widetilde dot underline".split())
-_INVERSES = {"sin", "cos", "tan", "cot", "sinh", "cosh", "tanh"}
 _PREFIXED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|ln|log)([a-zA-Z])")
 _OPENING = {"(": ")", "[": "]", "{": "}", "|": "|", "⌊": "⌋", "⌈": "⌉"}
 _REPEATING = re.compile(r"([0-9]*)\.([0-9]*)\\overline\s*\{([0-9]+)\}")
@@ -77,43 +62,19 @@ def number_literal(text: str) -> Num:
     return Num(value, max(0, len(part) - power) if part or exponent else None)
 
 
-class _Parser:
+class _Parser(Cursor):
     def __init__(self, tokens: list[Token]):
-        self.tokens = list(tokens)
-        self.index = 0
-        self.depth = 0
-        self.bars = 0
-
-    def peek(self, ahead: int = 0) -> Token | None:
-        index = self.index + ahead
-        return self.tokens[index] if index < len(self.tokens) else None
-
-    def at(self, *texts: str) -> bool:
-        token = self.peek()
-        return token is not None and token.kind == "op" and token.text in texts
-
-    def take(self) -> Token:
-        token = self.peek()
-        if token is None:
-            raise Unreadable("the expression breaks off")
-        self.index += 1
-        return token
-
-    def expect(self, text: str) -> None:
-        token = self.take()
-        if token.text != text:
-            raise Unreadable(f"{text!r} expected, found {token.text!r}")
+        super().__init__(tokens)
+        self.bars = 0  # open absolute-value bars: inside them a bar closes
 
     def sum(self) -> Node:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise TooBig(f"nested deeper than {MAX_DEPTH} levels")
+        self.descend()
         terms = [self.product()]
         while self.at("+", "-"):
             sign = self.take().text
             term = self.product()
             terms.append(term if sign == "+" else negative(term))
-        self.depth -= 1
+        self.ascend()
         return terms[0] if len(terms) == 1 else Add(tuple(terms))
 
     def product(self) -> Node:
@@ -139,9 +100,7 @@ class _Parser:
         return Div(top, below[0] if len(below) == 1 else Mul(tuple(below)))
 
     def signed(self) -> Node:
-        minus = False
-        while self.at("+", "-"):
-            minus ^= self.take().text == "-"
+        minus = self.signs()
         node = self.power()
         return negative(node) if minus else node
 
@@ -180,17 +139,13 @@ class _Parser:
 
     def exponent(self) -> Node:
         """One TeX argument, or a signed number, as in the plain `10^-5` and `2^10`."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise TooBig(f"nested deeper than {MAX_DEPTH} levels")
-        minus = False
-        while self.at("+", "-"):
-            minus ^= self.take().text == "-"
+        self.descend()
+        minus = self.signs()
         node = self.atom(mixed=False)
         if self.at("^"):
             self.take()
             node = Pow(node, self.exponent())
-        self.depth -= 1
+        self.ascend()
         return negative(node) if minus else node
 
     def argument(self) -> Node:
@@ -272,10 +227,10 @@ class _Parser:
         lower = word.lower()
         if lower in _CONSTANTS:
             return _CONSTANTS[lower]
-        if lower in _GREEK and len(word) > 2:
+        if lower in GREEK_LETTERS and len(word) > 2:
             return self.subscripted(word)
-        if lower in FUNCTION_NAMES or lower in _FUNCTION_ALIASES:
-            return self.function(_FUNCTION_ALIASES.get(lower, lower))
+        if lower in FUNCTION_NAMES or lower in FUNCTION_ALIASES:
+            return self.function(FUNCTION_ALIASES.get(lower, lower))
         if match := _PREFIXED.fullmatch(word):
             self.tokens[self.index : self.index] = [Token("letter", match[2])]
             return self.function(match[1])
@@ -301,24 +256,15 @@ class _Parser:
                 name += f"_{canonical(self.raw_group())}"
         return Sym(name)
 
-    def raw_group(self) -> list[Token]:
-        """The tokens of a braced group, or the next single token, unread."""
-        first = self.take()
-        if first.text != "{":
-            return [first]
-        start, depth = self.index, 1
-        while depth:
-            text = self.take().text
-            depth += (text == "{") - (text == "}")
-        return self.tokens[start : self.index - 1]
-
     def text(self, token: Token) -> Node:
         if len(token.text) == 1 and token.text.isalpha():
             return self.letter(token.text)
+        if token.text.lower() in _CONSTANTS:
+            return _CONSTANTS[token.text.lower()]
         raise Unreadable(f"text {token.text!r}")
 
     def command(self, name: str) -> Node:
-        name = _FUNCTION_ALIASES.get(name, name) if name != "root" else name
+        name = FUNCTION_ALIASES.get(name, name)
         if name in _CONSTANTS:
             return _CONSTANTS[name]
         if name in ("i", "imath"):
@@ -331,9 +277,9 @@ class _Parser:
             return Pow(self.atom(mixed=False), Num(Fraction(1, 2)))
         if name in FUNCTION_NAMES:
             return self.function(name)
-        if name in _GREEK or name.startswith(("mathcal{", "mathscr{", "unit ")):
+        if name in GREEK_LETTERS or name.startswith(("mathcal{", "mathscr{", "unit ")):
             return self.subscripted(name)
-        if name in _ACCENTS:
+        if name in ACCENTS:
             inner = canonical(self.raw_group())
             return self.subscripted(
                 f"unit {inner}" if inner in ("i", "j", "k", "imath") else f"vec{{{inner}}}"
@@ -353,7 +299,7 @@ class _Parser:
             elif base is None and name == "log" and self.at("_"):
                 self.take()
                 base = self.argument() if self.at("{") else self.atom(mixed=False)
-        if power == Num(Fraction(-1)) and name in _INVERSES:
+        if power == Num(Fraction(-1)) and name in INVERTIBLE:
             name, power = "arc" + name, None
         node = _apply(name, self.function_arguments(), base)
         return node if power is None else Pow(node, power)
@@ -374,9 +320,7 @@ class _Parser:
         r"""`(a, b)` or, without brackets, the implied product up to the next function: `\sin b\cos a`."""
         if self.at("("):
             return self.call_arguments()
-        minus = False
-        while self.at("-"):
-            minus ^= self.take().text == "-"
+        minus = self.signs()
         factors = [self.power()]
         while (
             (token := self.peek()) is not None
@@ -402,21 +346,9 @@ class _Parser:
         return tuple(arguments)
 
 
-_SAFE_LETTERS = frozenset("abcdexyz")
-_VOWELS = frozenset("aeiouAEIOU")
-
-
-def reads_as_product(word: str) -> bool:
-    """Whether a run of letters inside mathematics is a product of variables and not an English word."""
-    if len(word) <= 2:
-        return True
-    return len(word) <= 6 and (not _VOWELS & set(word) or (len(word) <= 4 and set(word) <= _SAFE_LETTERS))
-
-
 def _apply(name: str, arguments: tuple, base: Node | None) -> Node:
     """A known function; a logarithm without a base keeps its unknown base, so it never equals \\ln."""
-    several = name in ("min", "max", "gcd", "lcm")
-    if len(arguments) != 1 and not several:
+    if len(arguments) != 1 and name not in SEVERAL_ARGUMENTS:
         raise Unreadable(f"{name} takes one argument")
     if name == "exp":
         return Pow(Const("e"), arguments[0])

@@ -5,9 +5,10 @@ from stages.grading.exact import fold
 from stages.grading.lexer import Token
 from stages.grading.limits import Unreadable
 from stages.grading.nodes import Mul, Num
-from stages.grading.parser import FUNCTION_NAMES, parse_expression
+from stages.grading.parser import parse_expression
 from stages.grading.tokenlists import depth_change
 from stages.grading.units import CURRENCIES, DEGREE, PERCENT, Unit, lookup, parse_unit
+from stages.grading.vocabulary import FUNCTION_NAMES
 
 _TEMPERATURES = {"C": "celsius", "F": "fahrenheit"}
 
@@ -20,8 +21,10 @@ def read_quantity(tokens: list[Token]) -> Value:
         unit = PERCENT if tokens[-1].text == "%" else DEGREE
         tokens = tokens[:-1]
     node = parse_expression(tokens)
-    if unit is not None and not unit.dimensions:  # "6 million"
-        node, unit = Mul((node, Num(unit.factor))), None
+    if unit is not None and unit.count != 1:  # "6 million dollars"
+        node = Mul((node, Num(unit.count)))
+    if unit is not None:
+        unit = Unit(unit.dimensions, unit.factor) if unit.dimensions else None
     if currency is not None:
         unit = Unit(((currency, 1),))
     return Value(fold(node), unit)
@@ -37,7 +40,9 @@ def _strip_currency(tokens: list[Token]) -> tuple[list[Token], str | None]:
 
 
 def _is_single_term(tokens: list[Token]) -> bool:
-    """Whether a percent or degree sign at the end belongs to the whole (not so in `1 + 50%`)."""
+    """Whether a percent or degree sign at the end belongs to the whole (not in `1 + 50%` or `\\sin 30^\\circ`)."""
+    if any(token.text in FUNCTION_NAMES for token in tokens):
+        return False
     depth = 0
     for index, token in enumerate(tokens):
         depth += depth_change(token)
@@ -84,15 +89,13 @@ def _in_power(tokens: list[Token], index: int) -> bool:
     """Whether a brace belongs to `^{2}` or `^{3}`."""
     start = index if tokens[index].text == "{" else index - 2
     group = [token.text for token in tokens[start : start + 3]] if start > 0 else []
-    return (
-        len(group) == 3 and group[0] == "{" and group[1] in ("2", "3", "th") and tokens[start - 1].text == "^"
-    )
+    return len(group) == 3 and group[0] == "{" and group[1] in ("2", "3") and tokens[start - 1].text == "^"
 
 
 def _ends_value(token: Token) -> bool:
     if token.kind == "num" or token.text in (")", "]", "}", "%", "°", "!", "|"):
         return True
-    return token.kind == "cmd" and token.text not in FUNCTION_NAMES or token.kind == "word"
+    return token.kind == "word" or (token.kind == "cmd" and token.text not in FUNCTION_NAMES)
 
 
 def _unit_of(suffix: list[Token], before: Token) -> Unit | None:

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from functools import cmp_to_key
 
+from stages.grading.answers import Answer, Listing, RealSet, Value
 from stages.grading.limits import Unreadable
-from stages.grading.nodes import Node, symbols
-from stages.grading.numeric import Budget, compare_constants
+from stages.grading.nodes import Const, Mul, Node, Num, symbols
+from stages.grading.numeric import Budget
+from stages.grading.sameness import compare_constants
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,39 @@ MINUS_INFINITY, INFINITY = Bound(None, -1), Bound(None, 1)
 ALL_REALS = (Piece(MINUS_INFINITY, False, INFINITY, False),)
 
 
-def finite(node: Node) -> Bound:
-    if symbols(node):
+_INFINITE = Const("inf")
+
+
+def infinity_sign(node: Node) -> int:
+    """1 for infinity, -1 for minus infinity, 0 for everything else."""
+    if node == _INFINITE:
+        return 1
+    negated = isinstance(node, Mul) and len(node.factors) == 2 and node.factors[1] == _INFINITE
+    return -1 if negated and isinstance(node.factors[0], Num) and node.factors[0].value < 0 else 0
+
+
+def bound(node: Node) -> Bound:
+    """An end point. Raises Unreadable for one with a variable."""
+    sign = infinity_sign(node)
+    if sign == 0 and symbols(node):
         raise Unreadable("an end point with a variable")
-    return Bound(node)
+    return Bound(node) if sign == 0 else INFINITY if sign > 0 else MINUS_INFINITY
 
 
-def point(node: Node) -> Piece:
-    return Piece(finite(node), True, finite(node), True)
+def as_pieces(answer: Answer, budget: Budget) -> tuple[Piece, ...] | None:
+    """A set of reals from an interval in brackets or from a finite set; None for other answers."""
+    if isinstance(answer, RealSet):
+        return answer.pieces
+    if not isinstance(answer, Listing) or not all(
+        isinstance(item, Value) and not item.unit for item in answer.items
+    ):
+        return None
+    ends = [bound(item.node) for item in answer.items]
+    if answer.style == "set":
+        return union([Piece(end, True, end, True) for end in ends], budget)
+    if len(ends) != 2 or answer.style not in ("()", "[)", "(]", "[]"):
+        return None
+    return union([Piece(ends[0], answer.style[0] == "[", ends[1], answer.style[1] == "]")], budget)
 
 
 def order(a: Bound, b: Bound, budget: Budget) -> int:

@@ -5,11 +5,11 @@ under `format_reward`, `answer_reward` and `reward`. All work is bounded by coun
 need no alarm and run in any thread; `pool.GraderPool` adds killable processes around the same code.
 """
 
-from stages.grading.equivalence import decide
+from stages.grading.equivalence import Decision, decide, decide_quickly
 from stages.grading.extract import EXTRACTORS, last_boxed
 from stages.grading.verdict import Verdict, make_verdict
 
-_TELLING = ("wrong", "too_long", "bad_reference")  # which verdict stands for several references
+_TELLING = ("correct", "wrong", "too_long", "bad_reference")  # which verdict stands for several references
 
 GroundTruth = str | int | float | list[str]
 
@@ -38,30 +38,50 @@ def grade_response(response: str, ground_truth: GroundTruth, kind: str) -> Verdi
     Raises TypeError for a response that is not text or a ground truth that is none of the accepted types, and
     ValueError for an unknown kind. Hostile text raises nothing.
     """
+    answer, references = extract(response, ground_truth, kind)
+    return answer if isinstance(answer, Verdict) else grade_answer(answer, references)
+
+
+def extract(response: str, ground_truth: GroundTruth, kind: str) -> tuple[str | Verdict, list[str]]:
+    """The answer (or the verdict, where the format settles it) and the references. Errors as in grade_response."""
     extractor = EXTRACTORS.get(kind)
     if extractor is None:
         raise ValueError(f"unknown grading kind {kind!r}; one of {', '.join(EXTRACTORS)}")
     if not isinstance(response, str):
         raise TypeError(f"response must be a str, got {type(response).__name__}")
-    references = reference_texts(ground_truth)
+    references = [_unboxed(reference) for reference in reference_texts(ground_truth)]
     found = extractor(response)
     if not found.formatted:
-        return make_verdict("unformatted", None, found.reason)
+        return make_verdict("unformatted", None, found.reason), references
     if found.answer is None:
-        return make_verdict("wrong", None, found.reason)
-    return grade_answer(found.answer, references)
+        return make_verdict("wrong", None, found.reason), references
+    return found.answer, references
+
+
+def _unboxed(reference: str) -> str:
+    return (last_boxed(reference) or "") if "\\boxed" in reference else reference
 
 
 def grade_answer(answer: str, references: list[str]) -> Verdict:
     """Grades an extracted answer: `correct` if it equals any reference, else the most telling other verdict."""
     decisions = []
     for reference in references:
-        if "\\boxed" in reference:
-            reference = last_boxed(reference) or ""
-        decision = decide(reference, answer)
-        if decision.outcome == "correct":
-            return make_verdict("correct", answer, decision.reason)
-        decisions.append(decision)
+        decisions.append(decide(reference, answer))
+        if decisions[-1].outcome == "correct":
+            break
+    return _combined(answer, decisions)
+
+
+def grade_quickly(answer: str, references: list[str]) -> Verdict | None:
+    """The verdict of grade_answer where no reference needs to be read as mathematics, else None."""
+    decisions = [decide_quickly(reference, answer) for reference in references]
+    correct = [decision for decision in decisions if decision is not None and decision.outcome == "correct"]
+    if correct:
+        return _combined(answer, correct)
+    return None if None in decisions else _combined(answer, decisions)
+
+
+def _combined(answer: str, decisions: list[Decision]) -> Verdict:
     if not decisions:
         return make_verdict("bad_reference", answer, "the list of references is empty")
     telling = min(decisions, key=lambda decision: _TELLING.index(decision.outcome))

@@ -82,3 +82,14 @@ def strip_group(tokens: list[Token]) -> list[Token]:
 
 def joined_words(tokens: list[Token]) -> str:
     return " ".join(token.text.lower() for token in tokens)
+
+
+def split_flat(tokens: list[Token], mark: str) -> list[list[Token]]:
+    """Parts between marks at any depth."""
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.text == mark:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts

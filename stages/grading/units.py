@@ -4,13 +4,19 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from stages.grading.vocabulary import words
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`dimensions` maps a base unit to its power (as sorted pairs); the unit is `factor` times their product."""
+    """`dimensions` maps a base unit to its power (as sorted pairs); the unit is `factor` times their product.
+
+    `count` multiplies the number before it (`6 million dollars`).
+    """
 
     dimensions: tuple[tuple[str, int], ...]
     factor: Fraction = Fraction(1)
+    count: Fraction = Fraction(1)
 
 
 PERCENT = Unit((("percent", 1),))
@@ -77,20 +83,19 @@ NUMBER_NAMES = {
 _LONE_LETTERS = frozenset("msghL")  # letters that count as units behind a space, as in `3 s`
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _RAISED = {"squared": 2, "cubed": 3}
-_FILLERS = frozenset("of the".split())
-_ORDINALS = frozenset("st nd rd th".split())
-_IRREGULAR = frozenset(
-    "people men women children mice geese teeth fish sheep loss profit increase decrease".split()
-)
-_NOT_NOUNS = frozenset(
-    "a an or and not is isnt are was were be if then else but except minus plus times over mod modulo maybe perhaps "
-    "probably about around approximately approx roughly nearly almost than this that these those it its hope no "
-    "none never nothing wrong incorrect false true correct right half halves third thirds quarter quarters fourth "
-    "fourths fifth fifths equal equals to from between either neither both with without when where which because "
-    "since so thus therefore hence root roots factorial unless undefined infinite infinity infinitely many solution "
-    "solutions base more less fewer at most least or i we you he she they answer answers does is has as helps pi "
-    "negative positive zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty "
-    "fifty sixty seventy eighty ninety am pm divided multiplied cos sin tan log".split()
+_FILLERS = words("of the")
+_ORDINALS = words("st nd rd th")
+_IRREGULAR = words("people men women children mice geese teeth fish sheep loss profit increase decrease")
+_NOT_NOUNS = words(
+    """a an or and not is isnt are was were be if then else but except minus plus times over mod modulo
+    maybe perhaps probably about around approximately approx roughly nearly almost than this that these
+    those it its hope no none never nothing wrong incorrect false true correct right half halves third
+    thirds quarter quarters fourth fourths fifth fifths equal equals to from between either neither both
+    with without when where which because since so thus therefore hence root roots factorial unless
+    undefined infinite infinity infinitely many solution solutions base more less fewer at most least or
+    i we you he she they answer answers does is has as helps pi negative positive zero one two three
+    four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty
+    ninety am pm divided multiplied cos sin tan log"""
 )
 _PIECE = re.compile(r"[A-Za-zµΩ]+|°[CF]?|[0-9]+|[/^*·\-]|\S")
 
@@ -125,7 +130,14 @@ def _is_noun_phrase(words: list[str], quoted: bool) -> bool:
 
 def _is_connective(word: str) -> bool:
     lower = word.lower()
-    return lower in _POWERS or lower in _RAISED or lower in _FILLERS or lower in _ORDINALS or lower == "per"
+    return (
+        lower in _POWERS
+        or lower in _RAISED
+        or lower in _FILLERS
+        or lower in _ORDINALS
+        or lower in NUMBER_NAMES
+        or lower == "per"
+    )
 
 
 def _is_plural(word: str) -> bool:
@@ -133,9 +145,7 @@ def _is_plural(word: str) -> bool:
 
 
 def lookup(word: str) -> tuple[str, int, Fraction] | None:
-    """(base unit, power, factor) of a known unit or number name."""
-    if word.lower() in NUMBER_NAMES:
-        return ("", 0, Fraction(NUMBER_NAMES[word.lower()]))
+    """(base unit, power, factor) of a known unit."""
     for form in (word, word.removesuffix("s"), word.lower(), word.lower().removesuffix("s")):
         if form in _KNOWN and (len(form) > 1 or form == word):
             return _KNOWN[form]
@@ -145,7 +155,7 @@ def lookup(word: str) -> tuple[str, int, Fraction] | None:
 def _combine(words: list[str]) -> Unit | None:
     """Multiplies out `square metres`, `m/s^2`, `miles per hour`, `cm 3`."""
     dimensions: dict[str, int] = {}
-    factor, direction, ahead, last = Fraction(1), 1, 1, None
+    factor, count, direction, ahead, last = Fraction(1), Fraction(1), 1, 1, None
     for word in words:
         lower = word.lower()
         if word in ("^", "*", "·", "-") or lower in _FILLERS or lower in _ORDINALS:
@@ -162,16 +172,17 @@ def _combine(words: list[str]) -> Unit | None:
             dimensions[base] = dimensions.get(base, 0) + power * extra
             factor *= size**extra
             last = None
+        elif lower in NUMBER_NAMES:
+            count *= NUMBER_NAMES[lower]
         elif word[0].isalpha() or word[0] == "°":
             base, power, size = lookup(word) or (_singular(lower), 1, Fraction(1))
             power, size = power * ahead * direction, size ** (ahead * direction)
-            if base:
-                dimensions[base] = dimensions.get(base, 0) + power
+            dimensions[base] = dimensions.get(base, 0) + power
             factor *= size
             last, ahead = (base, power, size), 1
         else:
             return None
-    return Unit(tuple(sorted((base, power) for base, power in dimensions.items() if power)), factor)
+    return Unit(tuple(sorted((base, power) for base, power in dimensions.items() if power)), factor, count)
 
 
 def _singular(noun: str) -> str:

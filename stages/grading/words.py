@@ -11,10 +11,13 @@ _ARTICLE = re.compile(r"(?:the|an?)\s+")
 _OPTION = re.compile(r"\(?\s*([A-Ja-j])\s*\)?[.:]?")
 _LABELLED = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:])[\s:.]*(\S.*)", re.DOTALL)
 _OTHER_OPTION = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
-_NUMBERS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-).split()
+_NUMBERS = {
+    name: str(value)
+    for value, name in enumerate(
+        """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+        seventeen eighteen nineteen twenty""".split()  # noqa: SIM905 (twenty-one lines otherwise)
+    )
+}
 
 
 def unwrapped(text: str) -> str:
@@ -39,8 +42,7 @@ def phrase(text: str) -> tuple[str, ...] | None:
 
 def number_name(text: str) -> str | None:
     """Digits for a number name up to twenty."""
-    word = unwrapped(text).strip(" .").lower()
-    return str(_NUMBERS.index(word)) if word in _NUMBERS else None
+    return _NUMBERS.get(unwrapped(text).strip(" .").lower())
 
 
 def same_option(gold: str, answer: str) -> bool:

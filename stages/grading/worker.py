@@ -1,0 +1,50 @@
+"""A grading process: reads requests from standard input, writes verdicts to standard output.
+
+Run by `pool.GraderPool` as `python -P -m stages.grading.worker <memory_mb> <cpu_seconds>`. Requests are
+`{"answer": str, "references": [str]}`, replies `{"verdict": str, "reason": str}` after a first `{"ready": true}`; the
+process ends when its input does.
+"""
+
+import resource
+import signal
+import sys
+
+from stages.grading.messages import decode, encode
+from stages.grading.numeric import context
+from stages.grading.rewards import grade_answer
+
+
+def serve(memory_mb: int, cpu_seconds: int) -> None:
+    limit = memory_mb * 1024 * 1024
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent to handle
+    context()  # import mpmath before the first request
+    _reply({"ready": True})
+    while (request := decode(sys.stdin.buffer.read)) is not None:
+        _allow_cpu(cpu_seconds)
+        _reply(_grade(request["answer"], request["references"]))
+
+
+def _reply(message: dict) -> None:
+    sys.stdout.buffer.write(encode(message))
+    sys.stdout.buffer.flush()
+
+
+def _allow_cpu(seconds: int) -> None:
+    """Ends the process (SIGXCPU) if the next item takes more CPU time than this, however busy the machine is."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + seconds, hard))
+
+
+def _grade(answer: str, references: list[str]) -> dict[str, str]:
+    try:
+        verdict = grade_answer(answer, references)
+    except MemoryError:
+        return {"verdict": "too_long", "reason": "the memory limit of the grading process was reached"}
+    return {"verdict": verdict.verdict, "reason": verdict.reason}
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), int(sys.argv[2]))
