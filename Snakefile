@@ -2,7 +2,8 @@
 #
 #   snakemake --cores 2                          everything, up to results/report.html
 #   snakemake --cores 2 results/grpo_lr_sweep    one experiment: its runs, winner, table and curves
-#   snakemake -n                                 what would run, and why
+#   snakemake -n                                 what would run, and why; what inherits from a winner that is still to be
+#                                                chosen is listed too, and will run only if that winner changes
 import sys
 
 sys.path.insert(0, workflow.basedir)

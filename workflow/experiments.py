@@ -44,12 +44,13 @@ def runs(experiments: Experiments, data: Datasets) -> dict[str, dict[str, Values
 
     Raises ConfigError listing the faults of all experiments.
     """
-    faults = [fault for name in experiments for fault in _faults(name, experiments)] + list(_cycles(experiments))
     table: dict[str, dict[str, Values]] = {}
-    if not faults:
-        for name in experiments:
-            table[name], problems = _runs(name, experiments, data)
-            faults += problems
+    faults = list(_cycles(experiments))
+    for name in experiments:
+        own = list(_faults(name, experiments))
+        if not own:
+            table[name], own = _runs(name, experiments, data)
+        faults += own
     if faults:
         raise ConfigError("\n".join(faults))
     return table

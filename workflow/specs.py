@@ -75,6 +75,7 @@ def report(config: Config) -> Spec:
         "model": _plain(config.model),
         "base_metrics": f"{paths.base_model(results)}.metrics.parquet",
         "data": {name: _plain(source) for name, source in config.data.items()},
+        "examples": {name: paths.dataset(results, name) for name in config.data},
         "evaluations": {
             name: {
                 **_plain(evaluation),

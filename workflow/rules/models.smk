@@ -4,7 +4,7 @@
 rule base_model:
     input:
         spec=spec_file(f"{BASE_MODEL}.spec.json", specs.base_model),
-        source=sorted(Path(CONFIG.model.path).glob("*.*")) if CONFIG.model.path else [],
+        source=sorted(filter(Path.is_file, Path(CONFIG.model.path).iterdir())) if CONFIG.model.path else [],
     output:
         model=directory(BASE_MODEL),
         metrics=f"{BASE_MODEL}.metrics.parquet",

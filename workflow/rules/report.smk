@@ -1,12 +1,14 @@
 # From runs to what people read: the winner of an experiment, its table and curves, and one report of everything.
 
 
-# A checkpoint, since experiments that inherit need the file's content. It holds the winning values alone: an unchanged
-# winner runs nothing again.
+# A checkpoint, so that Snakemake plans anew what inherits from this experiment once its winner is known: the file holds
+# the winning values alone, and an unchanged one runs nothing again. Only jobs that ask the checkpoint are planned anew,
+# hence `inherited` below, which the programs do not read.
 checkpoint select:
     input:
         spec=spec_file(f"{RESULTS}/winners/{{experiment}}.spec.json", specs.selection),
         runs=run_files("metrics.parquet", "status.json"),
+        inherited=winners,
     output:
         WINNER,
     log:
@@ -25,6 +27,7 @@ rule experiment:
         spec=spec_file(f"{RESULTS}/{{experiment}}.spec.json", specs.summary),
         winner=WINNER,
         runs=run_files("metrics.parquet", "generations.parquet", "status.json"),
+        inherited=winners,
     output:
         directory(SUMMARY),
     log:
@@ -43,6 +46,7 @@ rule report:
     input:
         spec=spec_file(f"{RESULTS}/report.spec.json", specs.report),
         base=f"{BASE_MODEL}.metrics.parquet",
+        examples=[paths.dataset(RESULTS, name) for name in CONFIG.data],
         evaluations=[
             f"{paths.evaluation(RESULTS, name)}/{file}.parquet"
             for name in CONFIG.evaluations
@@ -54,7 +58,7 @@ rule report:
             f"{paths.run(RESULTS, name, run)}/{file}"
             for name, runs in CONFIG.runs.items()
             for run in runs
-            for file in ("metrics.parquet", "status.json")
+            for file in ("metrics.parquet", "generations.parquet", "status.json")
         ],
     output:
         html=f"{RESULTS}/report.html",

@@ -1,0 +1,114 @@
+"""Which configs and folders are refused before anything runs, as a person sees it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.workflow.conftest import ROOT, Tree
+
+BASE_MODEL = "Make the base policy: pretrain it, or copy it from a folder or the hub"
+
+
+def lines(refused: str) -> list[str]:
+    """The faults: the indented lines below `the config cannot work:`."""
+    after = refused.partition("the config cannot work:\n")[2]
+    return [line.strip() for line in after.splitlines() if line.startswith("  ") and not line.startswith("  File")]
+
+
+def test_faults_come_one_a_line_and_without_a_traceback(fresh: Tree):
+    fresh.edit("config.yaml", "{loss_type: [no_baseline]}", "{los_type: [no_baseline]}")
+    fresh.edit("config.yaml", "learning_rate: 1.0e-3}", "learning_rate: -1}")
+    refused = fresh.refusal()
+    assert lines(refused) == [
+        "experiments.imitation.fixed.learning_rate: Input should be greater than or equal to 0 (got -1)",
+        "experiments.losses.grid.los_type: unknown key; did you mean loss_type?",
+        "experiments.scaling.inherit.loss_type: losses does not sweep loss_type; it sweeps los_type",
+    ]
+    assert "Traceback" not in refused
+
+
+def test_the_shipped_configs_plan(fresh: Tree):
+    (fresh / "config.yaml").write_text((ROOT / "config.yaml").read_text())
+    assert len(fresh.plan()) > 15
+    (fresh / "gsm8k.yaml").write_text((ROOT / "examples/gsm8k.yaml").read_text())
+    (fresh / "mine.jsonl").write_text('{"question": "1 + 1?", "answer": "It is 2. #### 2"}\n')
+    planned = fresh.plan("--configfile", "gsm8k.yaml", "--config", "data={test: {path: mine.jsonl}}")
+    assert planned == {
+        BASE_MODEL,
+        "Prepare dataset test",
+        "Sample responses for evaluation zero_shot",
+        "Grade the responses of evaluation zero_shot",
+        "Write the report",
+    }
+
+
+def test_a_config_file_replaces_the_default_one(fresh: Tree):
+    (fresh / "other.yaml").write_text("preset: other\nmodel: {pretrain: {}}\ndata: {}\n")
+    planned = fresh.plan("--configfile", "other.yaml")
+    assert planned == {BASE_MODEL, "Write the report"}
+
+
+def test_another_preset_may_not_overwrite_results(finished: Tree):
+    record = (finished / "results/preset.json").read_text()
+    finished.edit("config.yaml", "preset: test", "preset: other")
+    refused = finished.refusal()
+    assert "preset: test there, other in the config" in refused
+    assert "--config results=results-other" in refused
+    assert "mv results results-test-old" in refused
+    assert finished.snakemake("--cores", "1").returncode != 0
+    assert (finished / "results/preset.json").read_text() == record
+    assert len(finished.plan("--config", "results=elsewhere")) > 10
+    (finished / "results").rename(finished / "results-test-old")
+    assert len(finished.plan()) > 10
+    assert not (finished / "results").exists()
+
+
+def test_another_policy_may_not_overwrite_results(finished: Tree):
+    finished.edit("config.yaml", "model:\n  pretrain: {n_steps: 1}", "model: {hub: some/model}")
+    assert "model: pretrain there, hub some/model in the config" in finished.refusal()
+
+
+def test_the_first_run_claims_the_folder(fresh: Tree):
+    fresh.run("results/data/train.parquet")
+    kinds = {"train": "arithmetic", "validation": "arithmetic", "traces": "arithmetic_traces"}
+    assert json.loads((fresh / "results/preset.json").read_text()) == {
+        "preset": "test",
+        "model": "pretrain",
+        "data": kinds,
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        (None, "model.path: there is no folder mine (relative paths start at"),
+        ([], "model.path: mine lacks config.json; give a folder that save_pretrained wrote"),
+        (["config.json", "tokenizer.json", "pytorch_model.bin"], "model.path: mine lacks weights (*.safetensors"),
+    ],
+)
+def test_a_model_folder_that_cannot_work(fresh: Tree, files: list[str] | None, fault: str):
+    fresh.edit("config.yaml", "model:\n  pretrain: {n_steps: 1}", "model: {path: mine}")
+    if files is not None:
+        (fresh / "mine").mkdir()
+        for name in files:
+            (fresh / "mine" / name).touch()
+    assert any(line.startswith(fault) for line in lines(fresh.refusal()))
+
+
+def test_a_model_folder_of_ones_own(fresh: Tree):
+    fresh.edit("config.yaml", "model:\n  pretrain: {n_steps: 1}", "model: {path: mine}")
+    (fresh / "mine").mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (fresh / "mine" / name).write_text("{}")
+    fresh.run("results/models/base")
+    assert fresh.plan("results/models/base") == set()
+    (fresh / "mine/model.safetensors").write_text("other weights")
+    assert fresh.plan("results/models/base") == {BASE_MODEL}
+
+
+def test_a_stage_that_does_not_parse_is_named(fresh: Tree):
+    with open(fresh / "stages/grpo.py", "a") as file:
+        file.write("def (\n")
+    assert "stages/grpo.py, line" in fresh.refusal()

@@ -1,0 +1,187 @@
+"""Every fault of a config is one line that names its key and says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from snakemake_interface_common.exceptions import WorkflowError
+
+from workflow.schema import RESERVED, load
+
+GRPO = {"train": "train", "validation": "validation"}
+
+
+def config(**sections: Any) -> dict[str, Any]:
+    data = {
+        "train": {"source": "arithmetic", "split": "train", "size": 4},
+        "validation": {"source": "arithmetic", "split": "validation", "size": 4},
+        "traces": {"source": "arithmetic_traces", "size": 4},
+    }
+    return {"preset": "test", "model": {"pretrain": {}}, "data": data | sections.pop("data", {}), **sections}
+
+
+def rates(**changes: Any) -> dict[str, Any]:
+    return {"stage": "grpo", "fixed": GRPO, "grid": {"learning_rate": [1.0e-4, 3.0e-4]}} | changes
+
+
+def faults(given: dict[str, Any]) -> list[str]:
+    with pytest.raises(WorkflowError) as refused:
+        load(given)
+    first, *lines = str(refused.value).splitlines()
+    assert first == "the config cannot work:"
+    return [line.strip() for line in lines]
+
+
+def test_runs_are_grid_times_cases_times_seeds():
+    cases = [{"train": "train"}, {"group_size": 4, "train": "traces"}]
+    runs = load(config(experiments={"rates": rates(cases=cases, seeds=[0, 7])})).runs["rates"]
+    assert list(runs) == [
+        "learning_rate=0.0001/train=train/seed=0",
+        "learning_rate=0.0001/train=train/seed=7",
+        "learning_rate=0.0001/group_size=4/train=traces/seed=0",
+        "learning_rate=0.0001/group_size=4/train=traces/seed=7",
+        "learning_rate=0.0003/train=train/seed=0",
+        "learning_rate=0.0003/train=train/seed=7",
+        "learning_rate=0.0003/group_size=4/train=traces/seed=0",
+        "learning_rate=0.0003/group_size=4/train=traces/seed=7",
+    ]
+    values = runs["learning_rate=0.0003/group_size=4/train=traces/seed=7"]
+    assert (values["learning_rate"], values["group_size"], values["seed"]) == (3.0e-4, 4, 7)
+    assert values["train"] == "traces"
+    assert values["cliprange"] == 0.2  # a default of the stage
+
+
+def test_values_that_a_path_cannot_carry_stay_apart():
+    stops = [["</a>"], ["</b>"], ["<//>"]]
+    runs = load(config(experiments={"stops": rates(grid={"stop": stops})})).runs["stops"]
+    assert len(runs) == 3
+    assert all("/" not in path.removesuffix("/seed=0") for path in runs)
+
+
+def test_inherited_keys_are_left_to_the_job():
+    inheriting = {"stage": "grpo", "fixed": GRPO, "grid": {"cliprange": [0.1]}, "inherit": {"learning_rate": "rates"}}
+    values = load(config(experiments={"rates": rates(), "clips": inheriting})).runs["clips"]["cliprange=0.1/seed=0"]
+    assert "learning_rate" not in values
+
+
+def test_an_inherited_value_takes_part_in_the_checks():
+    """train_batch_size 128 comes from `sizes`; the stage's own default, 256, would not fit these rollouts."""
+    fixed = {**GRPO, "rollout_batch_size": 128, "gradient_accumulation_steps": 1}
+    sizes = {"stage": "grpo", "fixed": fixed, "grid": {"train_batch_size": [128, 64]}}
+    clips = {"stage": "grpo", "fixed": fixed, "grid": {"cliprange": [0.1]}, "inherit": {"train_batch_size": "sizes"}}
+    assert load(config(experiments={"sizes": sizes, "clips": clips})).runs["clips"]
+
+
+def test_the_results_folder_may_end_in_a_slash():
+    assert load(config(results="somewhere/else/")).results == "somewhere/else"
+
+
+@pytest.mark.parametrize(
+    ("sections", "fault"),
+    [
+        ({"experimens": {}}, "experimens: unknown key; did you mean experiments?"),
+        ({"model": {}}, "model: give exactly one of pretrain, path, hub (got none)"),
+        ({"model": {"pretrain": {"n_step": 1}}}, "model.pretrain.n_step: unknown key; did you mean n_steps?"),
+        ({"results": "../{x}"}, "results: a folder's name is made of letters, digits, _ - . and / (got '../{x}')"),
+        ({"preset": "My preset"}, "preset: names are made of a-z, 0-9, _ - and . (got 'My preset')"),
+        ({"data": {"x": {}}}, "data.x.source: missing; known: arithmetic, arithmetic_traces, curated, gsm8k, jsonl"),
+        ({"data": {"x": {"source": "gsm8"}}}, "data.x.source: unknown source 'gsm8'; did you mean gsm8k?"),
+        (
+            {"data": {"x": {"source": "arithmetic", "split": "train", "sise": 4, "size": 4}}},
+            "data.x.sise: unknown key; did you mean size?",
+        ),
+        ({"data": {"x": {"source": "curated", "dataset": "trace"}}}, "data.x.dataset: no dataset named 'trace'; "),
+        (
+            {"data": {"x": {"source": "curated", "dataset": "train"}}},
+            "data.x.dataset: train has no worked responses to grade; those that do: traces, x",
+        ),
+        ({"data": {"x": {"source": "curated", "dataset": "x"}}}, "data.x.dataset: x is curated already; "),
+        ({"data": {"x": {"source": "gsm8k", "path": "no.jsonl"}}}, "data.x.path: there is no file no.jsonl (relative"),
+        ({"data": {"X y": {"source": "arithmetic_traces", "size": 1}}}, "data.X y: names are made of a-z, 0-9 and _"),
+        ({"evaluations": {"z": {"dataset": "train", "promt": "r1_zero"}}}, "evaluations.z.promt: unknown key; did you"),
+        ({"evaluations": {"z": {"dataset": "trian"}}}, "evaluations.z.dataset: no dataset named 'trian'; did you mean"),
+        ({"evaluations": {"z": {"dataset": "train", "model": "rates"}}}, "evaluations.z.model: evaluations start from"),
+        (
+            {"evaluations": {"z": {"dataset": "train", "prompt": "question_only"}}},
+            "evaluations.z: prompt 'question_only' is graded by reward 'question_only', not 'r1_zero'",
+        ),
+    ],
+)
+def test_faults_of_the_sections(sections: dict[str, Any], fault: str):
+    assert [line for line in faults(config(**sections)) if line.startswith(fault)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"stage": "grp"}, "stage: Input should be 'sft' or 'grpo' (got 'grp')"),
+        ({"grd": {}}, "grd: unknown key; did you mean grid?"),
+        ({"grid": {"learning_rate": []}}, "grid.learning_rate: "),
+        ({"grid": {"learning_rat": [1.0]}}, "grid.learning_rat: unknown key; did you mean learning_rate?"),
+        (
+            {"grid": {"learning_rate": ["1e-5"]}},
+            "grid.learning_rate[0]: YAML reads 1e-5 as text, not as a number; write 1.0e-5",
+        ),
+        (
+            {"grid": {"learning_rate": ["3.5E4"]}},
+            "grid.learning_rate[0]: YAML reads 3.5E4 as text, not as a number; write 3.5e+4",
+        ),
+        ({"grid": {"learning_rate": [1.0e-4, 1.0e-4]}}, ": two runs are the same: learning_rate=0.0001/seed=0"),
+        ({"grid": {"seed": [1]}}, "grid.seed: seeds have a key of their own: seeds: [0, 1]"),
+        ({"cases": [{"learning_rate": 0.1}]}, "cases[0].learning_rate: stands under grid as well; keep one of them"),
+        ({"cases": [{"cliprange": 0.1}, {"cliprange": -1}]}, "cases[0].cliprange: Input should be greater than 0"),
+        ({"fixed": {**GRPO, "learning_rate": 0.1}}, "fixed.learning_rate: stands under grid as well; keep one of them"),
+        ({"fixed": {"train": "train"}}, "fixed.validation: Field required"),
+        ({"fixed": {**GRPO, "train": "trai"}}, "fixed.train: no dataset named 'trai'; did you mean train"),
+        (
+            {"fixed": {**GRPO, "group_size": 7}},
+            " (learning_rate=0.0001/seed=0): rollout_batch_size (256) must be divisible by group_size (7)",
+        ),
+        ({"stage": "sft"}, "fixed.train: train has no worked responses to imitate; those that do: traces"),
+        ({"inherit": {"cliprange": "rate"}}, "inherit.cliprange: no experiment named 'rate'; did you mean rates?"),
+        (
+            {"inherit": {"cliprange": "other"}},
+            "inherit.cliprange: other does not sweep cliprange; it sweeps group_size",
+        ),
+        ({"inherit": {"train": "other"}}, "inherit.train: a dataset cannot be inherited; name it under fixed"),
+        (
+            {"inherit": {"group_size": "other"}, "fixed": {**GRPO, "group_size": 8}},
+            "inherit.group_size: group_size is given a value in this experiment as well; keep one of them",
+        ),
+    ],
+)
+def test_faults_of_an_experiment(changes: dict[str, Any], fault: str):
+    other = {"stage": "grpo", "fixed": GRPO, "grid": {"group_size": [8]}}
+    found = faults(config(experiments={"rates": rates(**changes), "other": other}))
+    wanted = f"experiments.rates{fault}" if fault.startswith((" ", ":")) else f"experiments.rates.{fault}"
+    assert [line for line in found if line.startswith(wanted)], found
+
+
+def test_inheritance_in_a_circle_is_named():
+    def member(swept: str, key: str, source: str) -> dict[str, Any]:
+        return {"stage": "grpo", "fixed": GRPO, "grid": {swept: [0.1]}, "inherit": {key: source}}
+
+    a, b = member("cliprange", "weight_decay", "b"), member("weight_decay", "cliprange", "a")
+    assert faults(config(experiments={"a": a, "b": b})) == [
+        "experiments.a.inherit: goes round in a circle: a -> b -> a",
+        "experiments.b.inherit: goes round in a circle: b -> a -> b",
+    ]
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_names_of_other_things_in_the_results_folder(name: str):
+    assert faults(config(experiments={name: rates()})) == [
+        f"experiments.{name}: results/{name} has another meaning; choose another name"
+    ]
+
+
+def test_one_fault_of_many_runs_is_told_once():
+    grid = {"learning_rate": [1.0e-4, 2.0e-4, 3.0e-4], "cliprang": [0.1, 0.2]}
+    assert faults(config(experiments={"rates": rates(grid=grid)})) == [
+        "experiments.rates.grid.cliprang: unknown key; did you mean cliprange?"
+    ]
+
+
+def test_an_empty_config_names_what_it_needs():
+    assert faults({}) == ["preset: Field required", "model: Field required", "data: Field required"]
