@@ -1,0 +1,126 @@
+"""The whole ladder in one table: evaluations of the base policy, SFT configurations, winners of the RL experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stages.reporting import wording
+from stages.reporting.runs import Configuration, by_value, column, mean
+
+STAGE_ORDER = ("sft", "grpo")
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One row: a policy, how it was asked, and its share of right answers with a 95 % interval."""
+
+    name: str
+    kind: str
+    prompt: str
+    dataset: str
+    questions: int
+    answer_reward: float
+    format_reward: float | None
+    low: float
+    high: float
+    note: str = ""
+    start: float | None = None
+
+
+def from_evaluation(name: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> Rung:
+    """`row` is the evaluation's one METRICS row."""
+    trials = row["num_examples"] or 0
+    low, high = wording.wilson((row["answer_reward"] or 0.0) * trials, trials)
+    return Rung(
+        name=name,
+        kind="zero-shot" if values.get("model", "base") == "base" else f"winner of {values['model']}",
+        prompt=values.get("prompt", ""),
+        dataset=values.get("dataset", ""),
+        questions=trials,
+        answer_reward=row["answer_reward"] or 0.0,
+        format_reward=row["format_reward"],
+        low=low,
+        high=high,
+    )
+
+
+def from_configuration(experiment: str, stage: str, one: Configuration, keys: Sequence[str], note: str) -> Rung:
+    """The interval is that of one validation set of this size: seeds share the questions, so they do not narrow it."""
+    rows = one.runs[0].validation
+    trials = (column(rows, "num_examples") or [0])[-1]
+    low, high = wording.wilson(one.score * trials, trials)
+    formats = [value for run in one.runs for value in column(run.validation[-3:], "format_reward")]
+    starts = [run.start for run in one.runs if run.start is not None]
+    values = one.runs[0].values
+    label = wording.label(one.values, keys)
+    return Rung(
+        name=experiment if label == "single configuration" else f"{experiment}: {label}",
+        kind=stage.upper(),
+        prompt=values.get("prompt", ""),
+        dataset=values.get("validation", ""),
+        questions=trials,
+        answer_reward=one.score,
+        format_reward=mean(formats) if formats else None,
+        low=low,
+        high=high,
+        note=note,
+        start=mean(starts) if starts else None,
+    )
+
+
+def rungs_of(experiment: str, stage: str, order: Sequence[Configuration]) -> list[Rung]:
+    """Every configuration of an SFT experiment, its variants being the ladder's lower steps; the winner of others."""
+    keys = wording.varying(order)
+    shown = by_value(order) if stage == "sft" else order[:1]
+    rungs = []
+    for one in shown:
+        best = f"best of {len(order)}" if one is order[0] and len(order) > 1 else ""
+        note = ", ".join(filter(None, (best, "" if one.finished else "did not finish", _seeds(one))))
+        rungs.append(from_configuration(experiment, stage, one, keys, note))
+    return rungs
+
+
+def _seeds(one: Configuration) -> str:
+    return "1 seed" if len(one.runs) == 1 else f"{len(one.runs)} seeds"
+
+
+def in_order(experiments: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Names from the ladder's foot upwards: SFT before GRPO, an experiment after those it inherits from, then by name.
+    (The specification is JSON with sorted keys, so the order of config.yaml is not there to be kept.)"""
+
+    def depth(name: str) -> int:
+        parents = set((experiments[name].get("inherit") or {}).values())
+        return 1 + max((depth(parent) for parent in parents if parent in experiments and parent != name), default=0)
+
+    def stage(name: str) -> int:
+        kind = experiments[name].get("stage")
+        return STAGE_ORDER.index(kind) if kind in STAGE_ORDER else len(STAGE_ORDER)
+
+    return sorted(experiments, key=lambda name: (stage(name), depth(name), name))
+
+
+def headline(rungs: Sequence[Rung]) -> str:
+    """The best trained policy in one sentence; empty where nothing was trained."""
+    trained = [rung for rung in rungs if rung.start is not None]
+    if not trained:
+        return ""
+    best = max(trained, key=lambda rung: rung.answer_reward)
+    return (
+        f"The best trained policy ({best.name}) answers {wording.percent(best.answer_reward)} of the {best.questions} "
+        f"questions of {best.dataset} right; before that training it was {wording.percent(best.start or 0.0)}."
+    )
+
+
+def remark(rung: Rung) -> str:
+    """What a score of nearly nothing means, said instead of hidden; empty where there is nothing to say."""
+    right = round(rung.answer_reward * rung.questions)
+    if not rung.questions:
+        return f"{rung.name} was not measured on any question."
+    if right == 0:
+        return (
+            f"{rung.name}: 0 of {rung.questions} right. A policy is not expected to score on questions unlike those it "
+            f"was trained on, and a tiny one less so; a true rate above {wording.percent(rung.high)} is unlikely."
+        )
+    return ""

@@ -1,0 +1,174 @@
+"""Training runs as the report sees them, and which configuration of an experiment won."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stages import records
+from stages.records import METRICS, DataError
+
+METRIC = "answer_reward"
+FINAL_ROWS = 3
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished or stopped training run; rows are METRICS rows as dictionaries, in step order."""
+
+    path: str
+    values: Mapping[str, Any]
+    status: str = "finished"
+    reason: str = ""
+    steps: int = 0
+    seconds: float = 0.0
+    train: tuple[dict[str, Any], ...] = ()
+    validation: tuple[dict[str, Any], ...] = ()
+    folder: Path | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seed(self) -> Any:
+        return self.values.get("seed")
+
+    @property
+    def score(self) -> float | None:
+        return final(self.validation, METRIC)
+
+    @property
+    def start(self) -> float | None:
+        """Validation answer reward before the first optimiser step; None if that was not measured."""
+        return self.validation[0][METRIC] if self.validation and self.validation[0]["step"] == 0 else None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The runs of an experiment that differ in their seed alone; `values` holds the swept keys only."""
+
+    values: Mapping[str, Any]
+    runs: tuple[Run, ...]
+
+    @property
+    def scores(self) -> list[float]:
+        """Final validation answer reward of each run. A run that stopped before it ever validated has shown nothing
+        and counts as 0, so that losing a seed never helps a configuration."""
+        return [0.0 if run.score is None else run.score for run in self.runs]
+
+    @property
+    def score(self) -> float:
+        return mean(self.scores)
+
+    @property
+    def finished(self) -> bool:
+        return all(run.status == "finished" for run in self.runs)
+
+    @property
+    def path(self) -> str:
+        return self.runs[0].path
+
+
+def mean(values: Iterable[float]) -> float:
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
+    """The values of one column, nulls left out."""
+    return [row[name] for row in rows if row.get(name) is not None]
+
+
+def final(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
+    """Mean of the last three values of a column: less noise than the last one alone. None where there are none."""
+    values = column(rows, name)[-FINAL_ROWS:]
+    return mean(values) if values else None
+
+
+def swept_keys(experiment: Mapping[str, Any]) -> list[str]:
+    """The keys an experiment varies, in a stable order; the seed is a repetition, not a choice."""
+    keys = set(experiment.get("grid") or {}).union(*(experiment.get("cases") or []))
+    return sorted(keys - {"seed"})
+
+
+def configurations(runs: Iterable[Run], experiment: Mapping[str, Any]) -> list[Configuration]:
+    """Runs grouped by their swept values, in the order of their paths, seeds ascending."""
+    keys = swept_keys(experiment)
+    groups: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.path):
+        groups.setdefault(json.dumps([run.values.get(key) for key in keys]), []).append(run)
+    return [
+        Configuration(
+            values={key: group[0].values.get(key) for key in keys},
+            runs=tuple(sorted(group, key=lambda run: (run.seed is None, run.seed or 0, run.path))),
+        )
+        for group in groups.values()
+    ]
+
+
+def ranked(found: Iterable[Configuration]) -> list[Configuration]:
+    """Best first: highest mean over seeds of the final validation answer reward, ties to the smaller path.
+
+    A configuration with a run that did not finish stands behind all that did: its score is what it reached before it
+    broke, and fixing its values for later experiments would break those too. It can win only where nothing finished.
+    Scores are compared to 12 decimals, so that the order of a floating-point sum decides no tie.
+    """
+    return sorted(found, key=lambda one: (not one.finished, -round(one.score, 12), one.path))
+
+
+def by_value(found: Iterable[Configuration]) -> list[Configuration]:
+    """In the order of the swept values, numbers by size and before everything else: an order that no result changes."""
+    return sorted(found, key=lambda one: ([_sortable(value) for value in one.values.values()], one.path))
+
+
+def _sortable(value: Any) -> tuple[bool, float, str]:
+    numeric = isinstance(value, (int, float))
+    return not numeric, float(value) if numeric else 0.0, str(value)
+
+
+def read_run(folder: Path, path: str, values: Mapping[str, Any] | None = None) -> Run:
+    """The run in `folder`. Values that the stage resolved (status.json) go before the planned ones."""
+    folder = Path(folder)
+    status = _read_json(folder / "status.json")
+    metrics = records.read_table(folder / "metrics.parquet", METRICS)
+    rows = sorted(metrics.to_pylist(), key=lambda row: row["step"])
+    return Run(
+        path=path,
+        values={**(values or {}), **status.get("values", {})},
+        status=status.get("status", "unknown"),
+        reason=status.get("reason") or "",
+        steps=status.get("steps") or 0,
+        seconds=status.get("seconds") or 0.0,
+        train=tuple(row for row in rows if row["kind"] == "train"),
+        validation=tuple(row for row in rows if row["kind"] == "validation"),
+        folder=folder,
+        provenance=records.provenance_of(folder / "metrics.parquet"),
+    )
+
+
+def read_runs(planned: Mapping[str, Mapping[str, Any]], folders: Iterable[Path]) -> list[Run]:
+    """One run per planned path; each folder is known by ending in its path."""
+    folders = [Path(folder) for folder in folders]
+    runs = []
+    for path, values in sorted(planned.items()):
+        parts = Path(path).parts
+        matching = [folder for folder in folders if folder.parts[-len(parts) :] == parts]
+        if len(matching) != 1:
+            raise DataError(
+                f"run {path!r} of the specification matches {len(matching)} of the {len(folders)} given folders; "
+                "give each run's folder once"
+            )
+        runs.append(read_run(matching[0], path, values))
+    if len(runs) != len(folders):
+        raise DataError(f"{len(folders)} folders given for {len(runs)} runs of the specification; leave the others out")
+    return runs
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; the run has not finished, start it again") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}: not JSON ({error}); delete it and run again") from None

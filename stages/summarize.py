@@ -1,0 +1,72 @@
+"""Summarise an experiment: table, curves, winner and transcripts, in one folder.
+
+python -m stages.summarize --spec F --winner results/winners/<experiment>.json --out results/<experiment> RUN_DIR...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stages.config import read_spec
+from stages.console import run, say
+from stages.records import DataError
+from stages.reporting import curves, tables, transcripts, wording
+from stages.reporting.runs import METRIC, Configuration, configurations, ranked, read_runs
+from stages.store import new_directory, write_json
+
+
+def winner_facts(name: str, order: Sequence[Configuration]) -> dict[str, Any]:
+    """The winner with its score and the runner-up's: what the winners file leaves out to keep its bytes."""
+    best = order[0]
+    facts: dict[str, Any] = {"experiment": name, "run": best.path, "values": dict(best.values), "metric": METRIC}
+    facts |= {"score": best.score, "seeds": [one.seed for one in best.runs], "scores": best.scores}
+    if len(order) > 1:
+        second = order[1]
+        facts["runner_up"] = {"run": second.path, "values": dict(second.values), "score": second.score}
+        facts["lead"] = best.score - second.score
+    return facts | {"sentence": wording.outcome(order)}
+
+
+def transcript_text(name: str, order: Sequence[Configuration]) -> str:
+    """Transcripts of the winner's first run, and the last samples of up to two runs that did not finish."""
+    best = order[0].runs[0]
+    stopped = [one for configuration in order for one in configuration.runs if one.status != "finished"][:2]
+    last = [
+        (one.path, transcripts.last_words(transcripts.read_rollouts(one.folder / "generations.parquet")))
+        for one in stopped
+    ]
+    found = transcripts.stories(transcripts.read_rollouts(best.folder / "generations.parquet"))
+    return transcripts.markdown(name, best.path, found, last)
+
+
+def summarize(
+    run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Folder of each run.")],
+    spec: Annotated[Path, typer.Option(help="Specification: the experiment and its runs.")],
+    winner: Annotated[Path, typer.Option(help="Winner file that select wrote from the same runs.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; an older one is replaced.")],
+) -> None:
+    """Write table.csv, table.md, curves.svg, curves.png, winner.json and transcripts.md of an experiment."""
+    planned = read_spec(spec)
+    name, experiment = planned["name"], planned["experiment"]
+    order = ranked(configurations(read_runs(planned["runs"], run_dirs), experiment))
+    chosen = read_spec(winner)
+    if chosen["values"] != order[0].values:
+        raise DataError(f"{winner}: says {chosen['values']}, the runs say {dict(order[0].values)}; run select again")
+    figure = curves.experiment_figure(name, order)
+    with new_directory(out) as folder:
+        (folder / "table.csv").write_text(tables.write_csv(tables.run_rows(order) + tables.seed_rows(order)))
+        text = tables.experiment_markdown(name, experiment.get("description") or "", order)
+        (folder / "table.md").write_text(text, encoding="utf-8")
+        (folder / "curves.svg").write_text(curves.to_svg(figure), encoding="utf-8")
+        (folder / "curves.png").write_bytes(curves.to_png(figure))
+        write_json(folder / "winner.json", winner_facts(name, order))
+        (folder / "transcripts.md").write_text(transcript_text(name, order), encoding="utf-8")
+    say(f"{name}: {wording.outcome(order)}")
+
+
+if __name__ == "__main__":
+    run(lambda: typer.run(summarize))

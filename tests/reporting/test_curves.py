@@ -1,0 +1,119 @@
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from stages.reporting import curves
+from stages.reporting.lines import DIAGNOSTICS, LENGTHS, VALIDATION, line, smooth, time_unit, with_data
+from stages.reporting.runs import Run, configurations, ranked
+from tests.reporting.build import train, validation
+
+REWARD, SECONDS = VALIDATION
+ENTROPY = next(panel for panel in DIAGNOSTICS if panel.column == "token_entropy")
+
+
+def run(value, seed, steps, **more):
+    rows = tuple(validation(step, 0.1 * seed + 0.01 * step) for step in range(0, steps + 1, 5))
+    trained = tuple(train(step, 0.5) for step in range(1, steps + 1))
+    return Run(f"{value}/{seed}", {"key": value, "seed": seed}, validation=rows, train=trained, **more)
+
+
+def order_of(*runs):
+    return ranked(configurations(runs, {"grid": {"key": []}}))
+
+
+def test_mean_and_range_cover_the_steps_all_seeds_reached():
+    drawn = line([run("a", 0, 20), run("a", 2, 10)], REWARD)
+    assert drawn.x == [0, 5, 10]
+    assert drawn.middle == pytest.approx([0.1, 0.15, 0.2])
+    assert drawn.low == pytest.approx([0.0, 0.05, 0.1])
+    assert drawn.high == pytest.approx([0.2, 0.25, 0.3])
+    ((x, y),) = drawn.beyond
+    assert x == [10, 15, 20]
+    assert y == pytest.approx([0.1, 0.15, 0.2])
+
+
+def test_wall_clock_is_the_mean_time_at_each_step():
+    slow = tuple({**row, "seconds": 3 * row["seconds"]} for row in run("a", 0, 10).validation)
+    drawn = line([run("a", 0, 10), Run("b", {}, validation=slow)], SECONDS)
+    assert drawn.x == [0, 20, 40]
+
+
+def test_smoothing_invents_nothing_at_the_ends():
+    assert smooth([0.0, 3.0, 6.0, 3.0], 3) == [1.5, 3.0, 4.0, 4.5]
+    assert smooth([5.0, 1.0], 1) == [5.0, 1.0]
+
+
+def test_a_panel_without_data_is_left_out_and_lengths_may_come_from_validation():
+    only = Run("p", {}, validation=(validation(0, 0.1, length=30.0), validation(5, 0.2, length=31.0)))
+    found = configurations([only], {})
+    assert with_data(found, DIAGNOSTICS) == [DIAGNOSTICS[0]]
+    assert with_data(found, LENGTHS) == [LENGTHS[0]]
+    assert line([only], ENTROPY) is None
+
+
+def test_long_runs_are_thinned_and_keep_their_ends():
+    rows = tuple(train(step, 0.5) for step in range(1, 2001))
+    drawn = line([Run("p", {}, train=rows)], ENTROPY)
+    assert len(drawn.x) == 160
+    assert (drawn.x[0], drawn.x[-1]) == (1, 2000)
+
+
+def test_time_is_shown_in_a_unit_people_can_picture():
+    assert time_unit(order_of(run("a", 0, 20))) == (1.0, "seconds")
+    late = Run("p", {"key": 1}, validation=(validation(0, 0.1, seconds=5000.0),))
+    assert time_unit(order_of(late)) == (60.0, "minutes")
+
+
+def test_the_same_runs_give_the_same_bytes_and_labels_show_what_varies():
+    runs = [run("a$b_c<", 0, 10), run("a$b_c<", 1, 10), run("other", 0, 5, status="diverged")]
+    first, second = (curves.to_svg(curves.experiment_figure("sweep & more", order_of(*runs))) for _ in range(2))
+    assert first == second
+    assert "<dc:date>" not in first
+    texts = ["".join(node.itertext()) for node in ElementTree.fromstring(first).iter() if node.tag.endswith("}text")]
+    for wanted in (
+        "sweep & more",
+        "a$b_c<",
+        "other (× diverged)",
+        "Validation answer reward, by wall-clock",
+        "Train reward",
+    ):
+        assert wanted in texts
+    assert texts.index("a$b_c<") < texts.index("other (× diverged)")
+
+
+def test_colours_follow_the_values_not_the_ranking():
+    def colours(best):
+        runs = [Run(str(key), {"key": key}, validation=(validation(0, 0.9 if key == best else 0.1),)) for key in (1, 2)]
+        axes = curves.experiment_figure("x", order_of(*runs)).axes[0]
+        return [drawn.get_color() for drawn in axes.lines], [drawn.get_linewidth() for drawn in axes.lines]
+
+    assert colours(1)[0] == colours(2)[0]
+    assert colours(1)[1] == colours(2)[1][::-1]
+
+
+def test_an_experiment_that_never_validated_still_has_a_figure():
+    svg = curves.to_svg(curves.experiment_figure("empty", order_of(Run("p", {"key": 1}, status="diverged"))))
+    assert ">empty<" in svg
+
+
+def test_inlined_svg_is_self_contained_and_takes_the_colours_of_the_page():
+    svg = curves.to_svg(
+        curves.pretraining_figure([{"step": s, "seconds": 1.0 * s, "loss": 9.0 / s} for s in (1, 2, 3)])
+    )
+    inlined = curves.inline(svg, "here")
+    assert inlined.startswith("<svg ")
+    assert "http" not in inlined
+    assert "var(--ink)" in inlined
+    assert curves.INK not in inlined
+    assert not re.search(r'<svg [^>]*width="', inlined)
+    ids = set(re.findall(r'id="([^"]*)"', inlined))
+    assert all(name.startswith("here-") for name in ids)
+    assert set(re.findall(r'href="#([^"]*)"', inlined)) | set(re.findall(r"url\(#([^)]*)\)", inlined)) <= ids
+
+
+def test_png_bytes_are_stable():
+    figures = [curves.pretraining_figure([{"step": s, "seconds": 1.0, "loss": 1.0} for s in (1, 2)]) for _ in range(2)]
+    first, second = map(curves.to_png, figures)
+    assert first == second
+    assert first.startswith(b"\x89PNG")

@@ -1,0 +1,113 @@
+import math
+
+import pytest
+
+from stages.reporting import wording
+from stages.reporting.ladder import Rung, headline, in_order, remark, rungs_of
+from stages.reporting.runs import configurations, ranked
+from tests.reporting.test_runs import SWEEP, run
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3e-4, "3e-4"),
+        (1e-05, "1e-5"),
+        (2.5e-5, "2.5e-5"),
+        (0.05, "0.05"),
+        (0.0, "0"),
+        (2e6, "2e6"),
+        (-1e-3, "-1e-3"),
+        (True, "true"),
+        (None, "none"),
+        (64, "64"),
+        ("full", "full"),
+        (["</answer>", 1e-3], "[</answer>, 1e-3]"),
+        (math.inf, "inf"),
+    ],
+)
+def test_values_are_written_as_people_write_them(value, text):
+    assert wording.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    # by hand: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n) with z = 1.96
+    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634), (0, 1319, 0.0, 0.0029), (0, 0, 0.0, 1.0)],
+)
+def test_wilson_interval(successes, trials, low, high):
+    assert wording.wilson(successes, trials) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_counts_come_with_their_interval():
+    assert wording.counted(0, 1319) == "0 of 1319 (0.0 %; 95 % interval 0.0 % to 0.3 %)"
+    assert wording.counted(0, 0) == "0 of 0"
+
+
+def said(*runs):
+    return wording.outcome(ranked(configurations(runs, SWEEP)))
+
+
+def test_one_seed_is_judged_by_the_size_of_the_validation_set():
+    near = said(run(1e-3, 0, 0.2, 0.50, 0.50, 0.50), run(3e-4, 0, 0.2, 0.45, 0.45, 0.45))
+    assert near == (
+        "Best: learning_rate = 1e-3, with a final validation answer reward of 0.500 (seed 0 alone), from 0.200 before "
+        "training. It leads learning_rate = 3e-4 (0.450) by 0.050. One seed; with 100 validation questions the 95 % "
+        "intervals of the two overlap, so the order may be chance."
+    )
+    assert "do not overlap" in said(run(1e-3, 0, 0.9), run(3e-4, 0, 0.2))
+
+
+def test_several_seeds_are_judged_by_their_ranges():
+    clear = said(run(1e-3, 0, 0.8), run(1e-3, 1, 0.9), run(3e-4, 0, 0.1), run(3e-4, 1, 0.7))
+    assert "mean of seeds 0 and 1, range 0.800 to 0.900" in clear
+    assert "Every seed of the best scores above every seed of the second." in clear
+    mixed = said(run(1e-3, 0, 0.6), run(1e-3, 1, 0.9), run(3e-4, 0, 0.1), run(3e-4, 1, 0.7))
+    assert "ranges of their seeds overlap" in mixed
+
+
+def test_the_printed_lead_is_the_difference_of_the_printed_scores():
+    assert "0.853" in (text := said(run(1e-3, 0, 0.8534), run(3e-4, 0, 0.8306)))
+    assert "(0.831) by 0.022." in text  # 0.0228 would print as 0.023, which nobody can check against the table
+
+
+def test_a_tie_and_a_lead_too_small_to_print_are_called_what_they_are():
+    assert "It ties with learning_rate = 1e-3 (0.500)" in said(run(1e-3, 0, 0.5), run(3e-4, 0, 0.5))
+    assert "by less than 0.001" in said(run(1e-3, 0, 0.5001), run(3e-4, 0, 0.5002))
+
+
+def test_runs_that_stopped_are_named_with_their_reason():
+    broken = run(1e-3, 1, 0.3, status="diverged", reason="loss is\nnot finite.", steps=12)
+    text = said(run(3e-4, 0, 0.2), broken)
+    assert text.endswith("Diverged: learning_rate = 1e-3, seed 1, after 12 steps (loss is not finite).")
+    assert "No other configuration finished; the next, learning_rate = 1e-3 (0.300), is ranked" in text
+    assert "No configuration finished all its runs" in said(broken)
+
+
+def test_the_ladder_shows_every_sft_variant_and_only_the_winner_of_grpo():
+    order = ranked(configurations([run(1e-3, 0, 0.2, 0.4), run(3e-4, 0, 0.2, 0.6)], SWEEP))
+    assert [rung.name for rung in rungs_of("x", "sft", order)] == ["x: learning_rate = 3e-4", "x: learning_rate = 1e-3"]
+    (rung,) = rungs_of("x", "grpo", order)
+    assert (rung.answer_reward, rung.questions, rung.note) == (pytest.approx(0.4), 100, "best of 2, 1 seed")
+    assert (rung.low, rung.high) == pytest.approx(wording.wilson(40, 100))
+    assert "answers 40.0 % of the 100 questions" in headline([rung])
+    assert "it was 20.0 %" in headline([rung])
+    assert headline([]) == ""
+
+
+def test_experiments_are_read_from_the_foot_of_the_ladder_upwards():
+    experiments = {
+        "a_last": {"stage": "grpo", "inherit": {"loss_type": "b_second"}},
+        "b_second": {"stage": "grpo", "inherit": {"learning_rate": "z_first"}},
+        "z_first": {"stage": "grpo"},
+        "warm_up": {"stage": "sft"},
+    }
+    assert in_order(experiments) == ["warm_up", "z_first", "b_second", "a_last"]
+
+
+def test_a_score_of_nothing_is_said_in_words():
+    nothing = Rung("gsm8k", "zero-shot", "r1_zero", "gsm8k_test", 1319, 0.0, 0.1, 0.0, 0.0029)
+    assert "gsm8k: 0 of 1319 right" in remark(nothing)
+    assert "above 0.3 % is unlikely" in remark(nothing)
+    assert remark(Rung("x", "SFT", "", "", 100, 0.5, None, 0.4, 0.6)) == ""
+    assert "not measured" in remark(Rung("x", "SFT", "", "", 0, 0.0, None, 0.0, 1.0))
