@@ -7,8 +7,11 @@ from pathlib import Path
 import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
 
 from stages.records import DataError
+
+disable_progress_bar()  # a bar of its own for every load and save would drown the stage's progress
 
 Policy = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 

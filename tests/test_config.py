@@ -1,0 +1,94 @@
+"""What a person sees who made a mistake in a value."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stages.config import ConfigError, Evaluation, Grpo, ModelSource, Pretrain, Sft, parse, parse_source, read_spec
+
+NAMES = {"train": "train", "validation": "validation"}
+
+
+def message(kind, values) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(kind, values, "experiments.x")
+    return str(caught.value)
+
+
+def test_starter_values_of_the_handout_are_the_defaults():
+    grpo = parse(Grpo, NAMES, "x")
+    assert (grpo.n_grpo_steps, grpo.learning_rate, grpo.advantage_eps) == (200, 1e-5, 1e-6)
+    assert (grpo.rollout_batch_size, grpo.group_size, grpo.train_batch_size) == (256, 8, 256)
+    assert (grpo.gradient_accumulation_steps, grpo.epochs_per_rollout_batch) == (128, 1)
+    assert (grpo.adam_beta1, grpo.adam_beta2, grpo.weight_decay, grpo.max_grad_norm) == (0.9, 0.95, 0.0, 1.0)
+    assert (grpo.sampling_temperature, grpo.sampling_min_tokens, grpo.sampling_max_tokens) == (1.0, 4, 1024)
+    assert (grpo.loss_type, grpo.use_std_normalization) == ("reinforce_with_baseline", True)
+    assert grpo.micro_train_batch_size == 2
+    assert grpo.n_prompts_per_rollout_batch == 32
+    assert grpo.n_train_steps_per_rollout_batch == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"train_batch_size": 100}, "train_batch_size (100) must be divisible by gradient_accumulation_steps (128)"),
+        ({"group_size": 7}, "rollout_batch_size (256) must be divisible by group_size (7)"),
+        (
+            {"train_batch_size": 4, "gradient_accumulation_steps": 1},
+            "train_batch_size (4) must be at least group_size (8)",
+        ),
+        ({"rollout_batch_size": 384}, "rollout_batch_size (384) must be divisible by train_batch_size (256)"),
+        ({"sampling_temperature": 0.0}, "sampling_temperature must be above 0"),
+        ({"learning_rate": "1e-5"}, ""),
+        ({"learnin_rate": 1e-5}, "unknown key; did you mean learning_rate"),
+        ({"loss_type": "grpo"}, "'grpo_clip'"),
+        ({"prompt": "question_only"}, "prompt 'question_only' is graded by reward 'question_only', not 'r1_zero'"),
+        (
+            {"sampling_min_tokens": 9, "sampling_max_tokens": 8},
+            "sampling_min_tokens (9) exceeds sampling_max_tokens (8)",
+        ),
+        ({"top_p": 0.9}, "experiments.x.top_p: unknown key"),
+        ({"advantage_eps": 0.0}, "experiments.x.advantage_eps"),
+        ({"learning_rate": float("nan")}, "experiments.x.learning_rate"),
+    ],
+)
+def test_values_that_cannot_work_are_named(changes, says):
+    if says:
+        assert says in message(Grpo, NAMES | changes)
+    else:  # a number written as YAML 1.1 reads it, as text, is taken for the number it is
+        assert parse(Grpo, NAMES | changes, "x").learning_rate == 1e-5
+
+
+def test_a_learning_rate_that_is_no_number_is_named():
+    assert "experiments.x.learning_rate" in message(Sft, NAMES | {"learning_rate": "fast"})
+
+
+@pytest.mark.parametrize("given", [{}, {"path": "a", "hub": "b"}])
+def test_exactly_one_source_of_the_model(given):
+    assert "give exactly one of pretrain, path, hub" in message(ModelSource, given)
+
+
+def test_a_nested_unknown_key_names_its_neighbours():
+    assert "pretrain.hidden: unknown key; did you mean hidden_size" in message(ModelSource, {"pretrain": {"hidden": 4}})
+    assert "num_heads" in message(ModelSource, {"pretrain": {"num_heads": 3}})
+    assert parse(Pretrain, {}, "x").hidden_size == 128
+
+
+def test_evaluations_and_data_sources():
+    assert parse(Evaluation, {"dataset": "d"}, "x").num_examples == "full"
+    with pytest.raises(ConfigError, match=r"data\.x"):
+        parse_source({"source": "nowhere"}, "data.x")
+    with pytest.raises(ConfigError, match="size"):
+        parse_source({"source": "arithmetic", "split": "train", "size": 0}, "data.x")
+
+
+def test_specs_that_cannot_be_read_say_what_to_do(tmp_path):
+    with pytest.raises(ConfigError, match="no such file"):
+        read_spec(tmp_path / "spec.json")
+    (tmp_path / "spec.json").write_text("{")
+    with pytest.raises(ConfigError, match="delete it"):
+        read_spec(tmp_path / "spec.json")
+    (tmp_path / "spec.json").write_text(json.dumps({"a": 1}))
+    assert read_spec(tmp_path / "spec.json") == {"a": 1}
