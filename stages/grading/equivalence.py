@@ -3,11 +3,14 @@
 Everything here is pure and bounded by counting, so the outcome depends on the two strings alone.
 """
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from stages.grading.limits import MAX_ANSWER_CHARS, TooBig, Unreadable
 from stages.grading.quick import quick_decision
+
+_COMMA_SPACE = re.compile(r",\s+")
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,10 @@ def read(text: str, grouping: bool = True) -> Reading:
     from stages.grading.numeric import Budget
     from stages.grading.reader import read_special, read_tokens
     from stages.grading.scope import Scope
-    from stages.grading.words import number_name, unwrapped
+    from stages.grading.words import spelled_out, unwrapped
 
     plain = normalize(text)
-    plain = number_name(plain) or plain
+    plain = spelled_out(plain) or plain
     spelling = None
     try:
         tokens = tokenize(plain, grouping)
@@ -82,6 +85,8 @@ def _decide_readings(gold: Reading, answer: Reading) -> Decision:
 
     if gold.canonical and gold.canonical == answer.canonical:
         return Decision("correct", "same symbols", gold, answer)
+    if _tight_commas(gold.text) == _tight_commas(answer.text):
+        return Decision("correct", "same text apart from spaces behind commas", gold, answer)
     if same_option(gold.text, answer.text):
         return Decision("correct", "same option letter", gold, answer)
     if gold.too_big:
@@ -115,3 +120,8 @@ def _decide_answers(gold: Reading, answer: Reading) -> Decision:
     if rule is None:
         return Decision("wrong", "different answers", gold, answer)
     return Decision("correct", rule, gold, answer)
+
+
+def _tight_commas(text: str) -> str:
+    """`100, 200` as `100,200`: whether a comma groups digits or separates, the same digits were meant."""
+    return _COMMA_SPACE.sub(",", text)

@@ -25,6 +25,9 @@ class Token:
     spaced: bool = False
 
 
+_UPRIGHT_LETTERS = frozenset("eidπ")
+_PLAIN_WORDS = re.compile(r"[A-Za-z°.,'\"\-/()&: \n?]*[A-Za-z][A-Za-z°.,'\"\-/()&: \n?]*")
+_UNIT_QUOTIENT = re.compile(r"[A-Za-z][A-Za-z ]*(?:\^\{?[23]\}?)?/[A-Za-z ]+(?:\^\{?[23]\}?)?")
 _LEXEME = re.compile(
     r"(?P<space>\s+)"
     r"|(?P<repeating>[0-9]*\.[0-9]*\\overline\s*\{[0-9]+\})"
@@ -135,10 +138,6 @@ def _argument(text: str, index: int) -> tuple[str, int]:
     raise Unreadable("an unclosed brace")
 
 
-_UPRIGHT_LETTERS = frozenset("eidπ")
-_PLAIN_WORDS = re.compile(r"[A-Za-z°.,'\"\-/()&: \n?]*[A-Za-z][A-Za-z°.,'\"\-/()&: \n?]*")
-
-
 def _styled(content: str, name: str, spaced: bool, tokens: list[Token]) -> None:
     r"""`\text{cats}` is one text token, `\text{13}` and `\mathbf{10}` are their content, `\text{or}` separates."""
     words = content.strip(" ,.;").lower()
@@ -152,7 +151,7 @@ def _styled(content: str, name: str, spaced: bool, tokens: list[Token]) -> None:
         tokens.append(_simple_token("num" if content.isdigit() else "word", content, spaced))
     elif name in STYLE_COMMANDS and content in FUNCTION_NAMES:
         tokens.append(Token("cmd", content, spaced))
-    elif _PLAIN_WORDS.fullmatch(content):
+    elif _PLAIN_WORDS.fullmatch(content) or _UNIT_QUOTIENT.fullmatch(content):
         tokens.append(Token("text", " ".join(content.split()), spaced))
     else:
         inner = tokenize(content)

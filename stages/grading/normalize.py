@@ -56,7 +56,8 @@ _CIRCLE = re.compile(
 )
 _ORDINAL = re.compile(r"\^\s*\{?\s*\\(?:text|textrm|mathrm)\s*\{\s*(st|nd|rd|th)\s*\}\s*\}?")
 _TEXT_SIGN = re.compile(r"\\text\s*\{\s*([^\w\s{}\\])\s*\}")
-_BOLD = re.compile(r"(\*\*|__|`{1,3})(.+)\1", re.DOTALL)
+_OUTWARD = re.compile(r"(^|\\cup|\\in|∪|∈|=)(\s*)([\[\]])([^\[\]()]*,[^\[\]()]*)([\[\]])(?=\s*(?:$|\\cup|∪))")
+_BOLD = re.compile(r"(\*{1,3}|__|`{1,3})(.+)\1", re.DOTALL)
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox|ensuremath)\s*\{")
 _DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\[", "\\]"), ("\\(", "\\)"))
 
@@ -75,6 +76,7 @@ def normalize(text: str) -> str:
     text = _TEXT_SIGN.sub(r"\1", text)
     text = _CIRCLE.sub("°", text)
     text = _SIZING.sub("", text)
+    text = _OUTWARD.sub(_inward, text)
     text = _STYLE.sub(" ", text)
     text = _SPACING.sub(" ", text)
     text = text.strip()
@@ -125,9 +127,19 @@ def _unwrap(text: str) -> str:
             text = text[match.end() : -1].strip()
         if text.endswith((".", ",", ";")) and not text.endswith(("..", "\\,", "\\;")) and len(text) > 1:
             text = text[:-1].rstrip()
+        if len(text) > 2 and text[0] == text[-1] == '"':
+            text = text[1:-1].strip()
+        if text.endswith("\\"):  # a line break
+            text = text[:-1].rstrip()
         if text == before:
             break
     return text
+
+
+def _inward(match: re.Match) -> str:
+    """`]0,1[` is written `(0,1)`."""
+    before, space, opening, inside, closing = match.groups()
+    return f"{before}{space}{'(' if opening == ']' else '['}{inside}{')' if closing == '[' else ']'}"
 
 
 def closes_at_end(text: str, opening: int) -> bool:

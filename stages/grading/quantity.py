@@ -33,7 +33,7 @@ def read_quantity(tokens: list[Token]) -> Value:
 def _strip_currency(tokens: list[Token]) -> tuple[list[Token], str | None]:
     for index in (0, 1, len(tokens) - 1):
         if index < len(tokens) and tokens[index].text in CURRENCIES:
-            if index == 1 and tokens[0].text not in ("-", "+"):
+            if 0 < index < len(tokens) - 1 and tokens[0].text not in ("-", "+"):
                 continue
             return tokens[:index] + tokens[index + 1 :], CURRENCIES[tokens[index].text]
     return tokens, None

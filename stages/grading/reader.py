@@ -18,9 +18,7 @@ from stages.grading.tokenlists import enclosed, find_top, split_flat, split_top,
 from stages.grading.vocabulary import FUNCTION_NAMES, GREEK_LETTERS, reads_as_product
 
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9]))?\s*(?:([ap])\.?\s?m\.?)?", re.IGNORECASE)
-_BASED = re.compile(
-    r"\(?((?=[0-9A-F]*[0-9])[0-9A-F]+)\)?(?:_\s*\{?|\s+base\s+)\s*([0-9]{1,2}|[A-Z]+)\s*\}*", re.I | re.A
-)
+_BASED = re.compile(r"\(?([0-9A-F]+)\)?(?:_\s*\{?|\s+base\s+)\s*([0-9]{1,2}|[A-Z]+)\s*\}*", re.I | re.A)
 _BASE_NAMES = (
     "",
     "",
@@ -47,7 +45,8 @@ def read_special(text: str) -> Answer | None:
     if match := _BASED.fullmatch(text):
         digits, base = match[1].upper(), match[2].lower()
         number = int(base) if base.isdigit() else _BASE_NAMES.index(base) if base in _BASE_NAMES else 0
-        if 2 <= number <= 36 and all(int(digit, 36) < number for digit in digits):
+        numeral = any(char.isdigit() for char in digits) or (len(digits) > 1 and number > 10)
+        if numeral and 2 <= number <= 36 and all(int(digit, 36) < number for digit in digits):
             return Based(digits.lstrip("0") or "0", number)
     return None
 

@@ -18,6 +18,15 @@ _NUMBERS = {
         seventeen eighteen nineteen twenty""".split()  # noqa: SIM905 (twenty-one lines otherwise)
     )
 }
+_PHRASES = {
+    "all real numbers": "\\mathbb{R}",
+    "all reals": "\\mathbb{R}",
+    "real numbers": "\\mathbb{R}",
+    "empty set": "\\emptyset",
+    "no solution": "\\emptyset",
+    "no solutions": "\\emptyset",
+    "dne": "does not exist",
+}
 
 
 def unwrapped(text: str) -> str:
@@ -40,9 +49,10 @@ def phrase(text: str) -> tuple[str, ...] | None:
     return tuple(sorted(member for member in members if member))
 
 
-def number_name(text: str) -> str | None:
-    """Digits for a number name up to twenty."""
-    return _NUMBERS.get(unwrapped(text).strip(" .").lower())
+def spelled_out(text: str) -> str | None:
+    """The mathematical spelling of a number name up to twenty or of a set phrase, None for other words."""
+    words = _ARTICLE.sub("", unwrapped(text).strip(" .").lower(), count=1)
+    return _NUMBERS.get(words) or _PHRASES.get(words)
 
 
 def same_option(gold: str, answer: str) -> bool:
