@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from stages.records import EXAMPLES, METRICS, ROLLOUTS, TIMINGS, read_table, tab
 from stages.store import StateError
 from stages.tasks import arithmetic
 from tests.tiny import qwen, tokenizer
+from tests.waiting import wait_for
 
 COMMON = {
     "train": "train",
@@ -220,15 +220,6 @@ def test_a_killed_process_goes_on_where_it_was(inputs, tmp_path, kind, sign):
 
 def later_checkpoint(state: Path, step: int) -> bool:
     return any(int(path.name[5:]) >= step for path in state.glob("step_*"))
-
-
-def wait_for(condition, process) -> None:
-    for _ in range(6000):
-        if condition():
-            return
-        assert process.poll() is None, "the process ended before it could be stopped"
-        time.sleep(0.01)
-    raise AssertionError("waited for a minute in vain")
 
 
 def test_the_loss_of_a_step_can_be_recomputed_from_the_rollouts_file_alone(inputs, tmp_path):

@@ -1,0 +1,86 @@
+"""Sampling an evaluation: every row kept, the same whatever interrupts it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stages import sample
+from stages.policy.loading import save_policy
+from stages.records import EXAMPLES, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
+from stages.tasks import arithmetic
+from stages.tasks.prompts import render
+from tests.tiny import qwen, tokenizer
+
+VALUES = {"dataset": "d", "sampling_max_tokens": 6, "sampling_batch_size": 4, "group_size": 2, "seed": 3}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_policy(qwen(), tokenizer(), tmp_path / "model")
+    write_table(tmp_path / "data.parquet", table(arithmetic.examples("validation", 7, 0), EXAMPLES))
+    return tmp_path
+
+
+def run(folder, name="rollouts", **changes):
+    spec = {"stage": "sample", "name": "zero_shot", "code": "c", "values": VALUES | changes}
+    (folder / "spec.json").write_text(json.dumps(spec))
+    out = folder / f"{name}.parquet"
+    sample.main(folder / "spec.json", folder / "model", folder / "data.parquet", folder / f"{name}.state", out)
+    return read_table(out, ROLLOUTS).to_pylist()
+
+
+def test_one_row_per_sample_in_order_and_ungraded(folder):
+    rows = run(folder)
+    examples = read_table(folder / "data.parquet", EXAMPLES).to_pylist()
+    assert [(r["example_id"], r["sample_index"]) for r in rows] == [
+        (e["example_id"], i) for e in examples for i in (0, 1)
+    ]
+    first = rows[0]
+    assert first["prompt"] == render("r1_zero", question=examples[0]["question"])
+    assert first["prompt_token_ids"] == tokenizer()(first["prompt"]).input_ids
+    assert first["num_response_tokens"] == len(first["response_token_ids"]) == len(first["sampler_log_probs"])
+    assert (first["seed"], first["model"], first["run"]) == (3, "base", "zero_shot")
+    assert {row["reward"] for row in rows} == {None}
+    assert provenance_of(folder / "rollouts.parquet")["spec"]["values"]["seed"] == 3
+
+
+def test_an_interrupted_sampling_keeps_what_it_had(folder, monkeypatch):
+    straight = run(folder)
+    import stages.engines.rollouts as rollouts
+
+    calls = []
+    real = rollouts.sample_rows
+
+    def failing(*args, **kwargs):
+        calls.append(args[2][0]["example_id"])
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(rollouts, "sample_rows", failing)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, "again")
+    assert not (folder / "again.parquet").exists()
+    assert run(folder, "again") == straight
+    assert calls == [
+        "arithmetic-000001",
+        "arithmetic-000003",
+        "arithmetic-000005",
+        "arithmetic-000005",
+        "arithmetic-000007",
+    ]
+
+
+def test_the_first_examples_only_and_other_seeds(folder):
+    rows = run(folder, num_examples=2)
+    assert len(rows) == 4
+    other = run(folder, "other", num_examples=2, seed=4)
+    assert [r["response"] for r in rows] != [r["response"] for r in other]
+
+
+def test_an_empty_dataset_is_an_error(folder):
+    write_table(folder / "data.parquet", table([], EXAMPLES))
+    with pytest.raises(DataError, match=r"data\.parquet: no examples"):
+        run(folder)
