@@ -155,7 +155,7 @@ def test_an_unknown_run_is_refused_with_the_known_ones(fresh: Tree):
 def test_a_dry_run_leaves_no_trace_in_results(fresh: Tree):
     everything, report = fresh.plan(), fresh.plan("results/report.html")
     assert everything == report
-    assert len(everything) == 18
+    assert len(everything) == 20
     assert not (fresh / "results").exists()
 
 
