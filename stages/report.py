@@ -52,7 +52,7 @@ def provenance(spec: Mapping[str, Any], experiments: list[page.Experiment]) -> I
     for experiment in experiments:
         for configuration in experiment.order:
             for one in configuration.runs:
-                yield one.path, dict(one.provenance)
+                yield f"{experiment.name}/{one.path}", dict(one.provenance)
 
 
 def collect(spec: Mapping[str, Any]) -> page.Report:

@@ -151,6 +151,8 @@ def _draw(
     axes.set_title(panel.title)
     axes.set_xlabel(unit)
     axes.margins(x=0.02)
+    if panel.x == "step":
+        axes.xaxis.set_major_locator(_matplotlib().ticker.MaxNLocator(nbins=7, integer=True))
     if panel.log and _spans_decades(axes):
         _log_scale(axes)
     elif panel.floor is not None:

@@ -113,14 +113,16 @@ def headline(rungs: Sequence[Rung]) -> str:
     )
 
 
-def remark(rung: Rung) -> str:
-    """What a score of nearly nothing means, said instead of hidden; empty where there is nothing to say."""
-    right = round(rung.answer_reward * rung.questions)
-    if not rung.questions:
-        return f"{rung.name} was not measured on any question."
-    if right == 0:
-        return (
-            f"{rung.name}: 0 of {rung.questions} right. A policy is not expected to score on questions unlike those it "
-            f"was trained on, and a tiny one less so; a true rate above {wording.percent(rung.high)} is unlikely."
+def remarks(rungs: Sequence[Rung]) -> list[str]:
+    """What scores of nothing mean, said instead of hidden; empty where there is nothing to say."""
+    unmeasured = [rung.name for rung in rungs if not rung.questions]
+    nothing = [rung for rung in rungs if rung.questions and round(rung.answer_reward * rung.questions) == 0]
+    said = [f"Not measured on any question: {', '.join(unmeasured)}."] if unmeasured else []
+    if nothing:
+        named = "; ".join(f"{rung.name}: 0 of {rung.questions}" for rung in nothing)
+        highest = wording.percent(max(rung.high for rung in nothing))
+        said.append(
+            f"Nothing right: {named}. That shows no ability on these questions, and none is expected of a small policy "
+            f"or of one that has seen nothing like them; a true rate above {highest} is unlikely."
         )
-    return ""
+    return said

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stages.reporting.runs import Configuration, Run, column, mean
+from stages.reporting.runs import Configuration, Run, column, mean, measured
 
 MOST_POINTS = 160
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes: a METRICS column against optimiser steps, or against seconds."""
+    """One set of axes: a METRICS column against optimiser steps, or against seconds.
+
+    `kind` names the rows: train, validation, or either (of training where a stage measures it there, else validation).
+    """
 
     title: str
     column: str
@@ -30,16 +33,16 @@ VALIDATION = (
 DIAGNOSTICS = (
     Panel("Validation format reward", "format_reward", "validation"),
     Panel("Train reward", "reward", "train"),
-    Panel("Token entropy (nats)", "token_entropy", "train"),
+    Panel("Token entropy (nats)", "token_entropy", "either"),
     Panel("Gradient norm, unclipped", "gradient_norm", "train", log=True),
     Panel("Zero-variance groups (share)", "zero_variance_groups", "train"),
-    Panel("Responses cut off (share)", "truncated", "train"),
+    Panel("Responses cut off (share)", "truncated", "either"),
     Panel("Clip fraction", "clip_fraction", "train"),
 )
 LENGTHS = (
-    Panel("Response length (tokens)", "length", "train", floor=None),
-    Panel("Response length, correct", "length_correct", "train", floor=None),
-    Panel("Response length, incorrect", "length_incorrect", "train", floor=None),
+    Panel("Response length (tokens)", "length", "either", floor=None),
+    Panel("Response length, correct", "length_correct", "either", floor=None),
+    Panel("Response length, incorrect", "length_incorrect", "either", floor=None),
 )
 PRETRAINING = Panel("Pretraining loss (nats per token)", "loss", "train", floor=None)
 
@@ -60,10 +63,9 @@ class Line:
 
 
 def rows_of(run: Run, panel: Panel) -> tuple[dict[str, Any], ...]:
-    """Rows of the panel's kind; those of validation where a stage measures a training panel's column only there."""
-    if panel.kind == "train" and column(run.train, panel.column):
-        return run.train
-    return run.validation
+    if panel.kind == "either":
+        return run.train if column(run.train, panel.column) else run.validation
+    return run.train if panel.kind == "train" else run.validation
 
 
 def smooth(values: Sequence[float], window: int) -> list[float]:
@@ -74,7 +76,7 @@ def smooth(values: Sequence[float], window: int) -> list[float]:
 
 def window_for(panel: Panel, length: int) -> int:
     """Training rows are single batches and noisy: about 5 % of the run, odd. Validation rows are shown as measured."""
-    return max(1, length // 20 // 2 * 2 + 1) if panel.kind == "train" and length >= 20 else 1
+    return max(1, length // 20 // 2 * 2 + 1) if panel.kind != "validation" and length >= 20 else 1
 
 
 def line(runs: Sequence[Run], panel: Panel) -> Line | None:
@@ -97,7 +99,7 @@ def line(runs: Sequence[Run], panel: Panel) -> Line | None:
 
 def _points(rows: Iterable[Mapping[str, Any]], panel: Panel) -> dict[int, tuple[float, float]]:
     """Step -> (x, y)"""
-    return {row["step"]: (row[panel.x], row[panel.column]) for row in rows if row.get(panel.column) is not None}
+    return {row["step"]: (row[panel.x], row[panel.column]) for row in rows if measured(row.get(panel.column))}
 
 
 def _smooth(points: Mapping[int, tuple[float, float]], panel: Panel) -> dict[int, tuple[float, float]]:

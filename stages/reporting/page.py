@@ -18,7 +18,7 @@ from stages.reporting import ladder, tables, transcripts, wording
 from stages.reporting.ladder import Rung
 from stages.reporting.runs import Configuration
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).with_suffix("")  # page/: template, style and script belong to this module alone
 GLYPHS = {"correct": "✓", "wrong": "✗", "unformatted": "∅"}
 
 
@@ -63,10 +63,6 @@ class Experiment:
     @property
     def outcome(self) -> str:
         return wording.outcome(self.order)
-
-    @property
-    def stopped(self) -> int:
-        return sum(run.status != "finished" for one in self.order for run in one.runs)
 
 
 @dataclass(frozen=True)
@@ -185,7 +181,7 @@ def html(report: Report) -> str:
         report=report,
         tells=tells(report),
         headline=ladder.headline(report.rungs),
-        remarks=[said for rung in report.rungs if (said := ladder.remark(rung))],
+        remarks=ladder.remarks(report.rungs),
         fates=transcripts.FATES,
         tables=tables,
         data_table=data_table(report),
@@ -203,7 +199,7 @@ def markdown(report: Report) -> str:
     parts += ["\n".join(f"- {key}: {tables.cell(value)}" for key, value in tells(report).items())]
     if report.rungs:
         parts += ["## The ladder", tables.write_markdown(*ladder_table(report.rungs))]
-        parts += [tables.cell(said) for rung in report.rungs if (said := ladder.remark(rung))]
+        parts += [tables.cell(said) for said in ladder.remarks(report.rungs)]
     for one in report.evaluations:
         rows = [[bucket.name, bucket.meaning, bucket.count, wording.percent(bucket.share)] for bucket in one.buckets]
         parts += [f"## Evaluation: {one.name}", one.sentence]
@@ -251,7 +247,7 @@ def data_table(report: Report) -> tuple[list[str], list[list[Any]]]:
 
 def provenance_table(report: Report) -> tuple[list[str], list[list[Any]]]:
     rows = [
-        [name, facts.get("spec_hash") or "–", str(facts.get("code") or "–")[:16], facts.get("commit") or "–"]
+        [name, facts.get("spec_hash") or "–", facts.get("code") or "–", facts.get("commit") or "–"]
         for name, facts in report.provenance.items()
     ]
     return ["output", "specification", "code", "commit"], rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,8 +77,12 @@ def mean(values: Iterable[float]) -> float:
 
 
 def column(rows: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
-    """The values of one column, nulls left out."""
-    return [row[name] for row in rows if row.get(name) is not None]
+    """The measured values of one column: neither null nor, as in the last step of a run that broke, NaN or infinite."""
+    return [row[name] for row in rows if measured(row.get(name))]
+
+
+def measured(value: Any) -> bool:
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def final(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
@@ -149,20 +154,16 @@ def read_run(folder: Path, path: str, values: Mapping[str, Any] | None = None) -
 
 def read_runs(planned: Mapping[str, Mapping[str, Any]], folders: Iterable[Path]) -> list[Run]:
     """One run per planned path; each folder is known by ending in its path."""
-    folders = [Path(folder) for folder in folders]
-    runs = []
-    for path, values in sorted(planned.items()):
-        parts = Path(path).parts
-        matching = [folder for folder in folders if folder.parts[-len(parts) :] == parts]
-        if len(matching) != 1:
-            raise DataError(
-                f"run {path!r} of the specification matches {len(matching)} of the {len(folders)} given folders; "
-                "give each run's folder once"
-            )
-        runs.append(read_run(matching[0], path, values))
-    if len(runs) != len(folders):
-        raise DataError(f"{len(folders)} folders given for {len(runs)} runs of the specification; leave the others out")
-    return runs
+    found: dict[str, Path] = {}
+    for folder in map(Path, folders):
+        fitting = [path for path in planned if folder.parts[-len(Path(path).parts) :] == Path(path).parts]
+        if not fitting:
+            raise DataError(f"{folder}: is no run of the specification; give the folders of its runs alone")
+        found[max(fitting, key=len)] = folder
+    missing = sorted(planned.keys() - found.keys())
+    if missing:
+        raise DataError(f"no folder given for run {missing[0]} ({len(missing)} missing); give each run's folder")
+    return [read_run(found[path], path, values) for path, values in sorted(planned.items())]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stages.reporting import wording
-from stages.reporting.runs import METRIC, Configuration, Run, column, final, mean
+from stages.reporting.runs import METRIC, Configuration, Run, column, final, mean, measured
 
 # Column of table.csv -> heading where people read it. Swept keys come before these.
 MEASURED = {
@@ -31,7 +31,7 @@ AGGREGATES = {"mean": mean, "min": min, "max": max}
 def run_row(run: Run, keys: Iterable[str]) -> dict[str, Any]:
     """One run in numbers. `final_*` and unmarked columns are means of the last three rows that have the value:
     rewards are of validation; entropy, gradient norm and lengths of training where it has them, else of validation."""
-    validated = [row for row in run.validation if row.get(METRIC) is not None]
+    validated = [row for row in run.validation if measured(row.get(METRIC))]
     best = max(validated, key=lambda row: (row[METRIC], -row["step"]), default={})
     row = {key: run.values.get(key) for key in keys}
     row |= {"seed": run.seed, "status": run.status, "reason": run.reason, "steps": run.steps, "seconds": run.seconds}
@@ -56,10 +56,10 @@ def seed_rows(order: Sequence[Configuration]) -> list[dict[str, Any]]:
         broken = [run for run in one.runs if run.status != "finished"]
         state = "finished" if not broken else f"{len(broken)} of {len(runs)} {broken[0].status}"
         for name, aggregate in AGGREGATES.items():
-            measured = {key: aggregate(values) if (values := column(runs, key)) else None for key in MEASURED}
-            measured |= {"final_answer_reward": aggregate(one.scores)}
+            cells = {key: aggregate(values) if (values := column(runs, key)) else None for key in MEASURED}
+            cells |= {"final_answer_reward": aggregate(one.scores)}
             seeds = " ".join(str(run.seed) for run in one.runs)
-            rows.append({"row": name, **one.values, "seed": seeds, "status": state, **measured})
+            rows.append({"row": name, **one.values, "seed": seeds, "status": state, **cells})
     return rows
 
 
@@ -95,17 +95,17 @@ def write_markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def configuration_table(order: Sequence[Configuration]) -> tuple[list[str], list[list[str]]]:
     """Header and formatted rows, one per configuration: mean over seeds, and the range where there are several."""
     keys = wording.varying(order)
-    measured = [key for key in MEASURED if key not in ("best_step", "length_correct", "length_incorrect")]
+    shown_keys = [key for key in MEASURED if key not in ("best_step", "length_correct", "length_incorrect")]
     by_name: dict[str, list[dict[str, Any]]] = {name: [] for name in AGGREGATES}
     for row in seed_rows(order):
         by_name[row["row"]].append(row)
     rows = []
     for average, low, high in zip(*by_name.values(), strict=True):
         several = " " in average["seed"]
-        cells = [shown(key, average[key]) + _range(key, low[key], high[key], several) for key in measured]
+        cells = [shown(key, average[key]) + _range(key, low[key], high[key], several) for key in shown_keys]
         name = [wording.number(average[key]) for key in keys] or ["single configuration"]
         rows.append([*name, average["seed"].replace(" ", ", "), average["status"], *cells])
-    return [*(keys or ["configuration"]), "seeds", "status", *(MEASURED[key] for key in measured)], rows
+    return [*(keys or ["configuration"]), "seeds", "status", *(MEASURED[key] for key in shown_keys)], rows
 
 
 def run_table(order: Sequence[Configuration]) -> tuple[list[str], list[list[str]]]:

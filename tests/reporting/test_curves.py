@@ -1,3 +1,4 @@
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -45,11 +46,18 @@ def test_smoothing_invents_nothing_at_the_ends():
 
 
 def test_a_panel_without_data_is_left_out_and_lengths_may_come_from_validation():
-    only = Run("p", {}, validation=(validation(0, 0.1, length=30.0), validation(5, 0.2, length=31.0)))
+    rows = tuple(validation(step, 0.1, length=30.0, reward=0.1) for step in (0, 5))
+    only = Run("p", {}, validation=rows)
     found = configurations([only], {})
     assert with_data(found, DIAGNOSTICS) == [DIAGNOSTICS[0]]
     assert with_data(found, LENGTHS) == [LENGTHS[0]]
     assert line([only], ENTROPY) is None
+
+
+def test_a_step_that_broke_leaves_the_curve_before_it_as_it_was():
+    rows = tuple(train(step, 0.5) for step in range(1, 30)) + (train(30, 0.5, token_entropy=math.nan),)
+    whole, broken = (line([Run("p", {}, train=some)], ENTROPY) for some in (rows[:-1], rows))
+    assert broken == whole
 
 
 def test_long_runs_are_thinned_and_keep_their_ends():

@@ -143,7 +143,7 @@ def test_nothing_right_is_said_plainly(tmp_path):
     write_json(tmp_path / "spec.json", {"preset": "p", "model": {"path": "m"}, "evaluations": {"gsm8k": evaluation}})
     report.report(tmp_path / "spec.json", tmp_path / "r.html", tmp_path / "r.md")
     for kind in ("html", "md"):
-        assert "gsm8k: 0 of 20 right" in (tmp_path / f"r.{kind}").read_text(encoding="utf-8")
+        assert "Nothing right: gsm8k: 0 of 20." in (tmp_path / f"r.{kind}").read_text(encoding="utf-8")
 
 
 def test_browse_prints_text_not_markup(tmp_path, capsys):

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from stages import select
@@ -18,6 +20,7 @@ def test_the_final_value_is_the_mean_of_the_last_three_rows_that_have_one():
     assert final(rows, "x") == 3.0
     assert final([{"x": 4.0}], "x") == 4.0
     assert final([{"x": None}], "x") is None
+    assert final([{"x": 1.0}, {"x": 3.0}, {"x": math.nan}, {"x": math.inf}], "x") == 2.0
 
 
 def test_seeds_are_averaged_not_picked():
@@ -67,14 +70,19 @@ def test_resolved_values_go_before_planned_ones(tmp_path):
 
 def test_folders_must_be_those_of_the_specification(tmp_path):
     folder = write_run(tmp_path / "a/seed=0", {"seed": 0}, [validation(0, 0.1)])
-    with pytest.raises(DataError, match="matches 0 of the 1 given folders"):
+    with pytest.raises(DataError, match="is no run of the specification"):
         read_runs({"b/seed=0": {}}, [folder])
-    other = write_run(tmp_path / "c/seed=0", {"seed": 0}, [validation(0, 0.1)])
-    with pytest.raises(DataError, match="2 folders given for 1 runs"):
-        read_runs({"a/seed=0": {}}, [folder, other])
+    with pytest.raises(DataError, match=r"no folder given for run c/seed=0 \(1 missing\)"):
+        read_runs({"a/seed=0": {}, "c/seed=0": {}}, [folder])
     (folder / "status.json").unlink()
     with pytest.raises(DataError, match=r"status\.json: no such file"):
         read_runs({"a/seed=0": {}}, [folder])
+
+
+def test_a_run_path_may_end_in_another(tmp_path):
+    values = {"a=1/seed=0": {"b": None}, "b=2/a=1/seed=0": {"b": 2}}
+    folders = [write_run(tmp_path / path, {"seed": 0} | value, [validation(0, 0.1)]) for path, value in values.items()]
+    assert [run.values["b"] for run in read_runs(values, folders)] == [None, 2]
 
 
 def test_the_winner_file_keeps_its_bytes_when_only_scores_change(tmp_path):

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from stages.reporting import wording
-from stages.reporting.ladder import Rung, headline, in_order, remark, rungs_of
+from stages.reporting.ladder import Rung, headline, in_order, remarks, rungs_of
 from stages.reporting.runs import configurations, ranked
 from tests.reporting.test_runs import SWEEP, run
 
@@ -105,9 +105,12 @@ def test_experiments_are_read_from_the_foot_of_the_ladder_upwards():
     assert in_order(experiments) == ["warm_up", "z_first", "b_second", "a_last"]
 
 
-def test_a_score_of_nothing_is_said_in_words():
+def test_scores_of_nothing_are_said_in_words():
     nothing = Rung("gsm8k", "zero-shot", "r1_zero", "gsm8k_test", 1319, 0.0, 0.1, 0.0, 0.0029)
-    assert "gsm8k: 0 of 1319 right" in remark(nothing)
-    assert "above 0.3 % is unlikely" in remark(nothing)
-    assert remark(Rung("x", "SFT", "", "", 100, 0.5, None, 0.4, 0.6)) == ""
-    assert "not measured" in remark(Rung("x", "SFT", "", "", 0, 0.0, None, 0.0, 1.0))
+    something = Rung("x", "SFT", "", "", 100, 0.5, None, 0.4, 0.6)
+    unmeasured = Rung("y", "SFT", "", "", 0, 0.0, None, 0.0, 1.0)
+    missing, nil = remarks([nothing, something, unmeasured])
+    assert missing == "Not measured on any question: y."
+    assert nil.startswith("Nothing right: gsm8k: 0 of 1319. ")
+    assert "a true rate above 0.3 % is unlikely" in nil
+    assert remarks([something]) == []
