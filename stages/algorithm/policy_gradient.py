@@ -30,18 +30,27 @@ def compute_naive_policy_gradient_loss(raw_rewards_or_advantages: Tensor, policy
 
 
 def compute_grpo_clip_loss(
-    advantages: Tensor, policy_log_probs: Tensor, old_log_probs: Tensor, cliprange: float
+    advantages: Tensor,
+    policy_log_probs: Tensor,
+    old_log_probs: Tensor,
+    cliprange: float,
+    cliprange_high: float | None = None,
 ) -> PerTokenLoss:
     """-min(rho A, clip(rho, 1 - eps, 1 + eps) A), rho = pi / pi_old (PPO, arXiv 1707.06347, eq. 7).
+
+    `cliprange_high` replaces eps on the upper side alone (clip-higher; DAPO, arXiv 2503.14476, eq. 10).
 
     The minimum is over the products: for A < 0 it keeps the unclipped branch when rho grows, so a token
     that became likelier against its advantage is still pushed down. Metadata [B, T]: `ratio`, and
     `clipped`, true where the clipped branch was strictly smaller, which is where the gradient is 0.
     """
     _check_per_response("advantages", advantages, policy_log_probs)
-    ratio = _ratio(policy_log_probs, old_log_probs)
+    return _clipped(_ratio(policy_log_probs, old_log_probs), advantages, cliprange, cliprange_high)
+
+
+def _clipped(ratio: Tensor, advantages: Tensor, low: float, high: float | None) -> PerTokenLoss:
     free = ratio * advantages
-    bounded = ratio.clamp(1 - cliprange, 1 + cliprange) * advantages
+    bounded = ratio.clamp(1 - low, 1 + (low if high is None else high)) * advantages
     return -torch.minimum(free, bounded), {"ratio": ratio.detach(), "clipped": (bounded < free).detach()}
 
 
@@ -55,6 +64,45 @@ def compute_grpo_no_clip_loss(advantages: Tensor, policy_log_probs: Tensor, old_
     return -ratio * advantages, {"ratio": ratio.detach()}
 
 
+def compute_gspo_loss(
+    advantages: Tensor,
+    policy_log_probs: Tensor,
+    old_log_probs: Tensor,
+    cliprange: float,
+    response_mask: Tensor,
+    cliprange_high: float | None = None,
+) -> PerTokenLoss:
+    """The clipped surrogate of one ratio per response (GSPO, arXiv 2507.18071, eq. 5).
+
+    s = (pi(o|q) / pi_old(o|q))^(1/|o|), the geometric mean of the token ratios.
+    The response's value stands at each of its tokens, so that masked_mean over tokens gives it back. Useful clip
+    ranges are far smaller than per-token ones (the paper: 3e-4 and 4e-4). Metadata as in compute_grpo_clip_loss.
+    """
+    _check_per_response("advantages", advantages, policy_log_probs)
+    change = masked_sum(policy_log_probs - old_log_probs.detach(), response_mask, dim=-1)
+    mean_change = change / response_mask.bool().sum(-1).clamp(min=1)
+    ratio = torch.exp(mean_change.clamp(max=20.0))[:, None].expand_as(policy_log_probs)
+    return _clipped(ratio, advantages, cliprange, cliprange_high)
+
+
+def compute_cispo_loss(
+    advantages: Tensor,
+    policy_log_probs: Tensor,
+    old_log_probs: Tensor,
+    cliprange: float,
+    cliprange_high: float | None = None,
+) -> PerTokenLoss:
+    """-sg(min(rho, 1 + eps)) A log pi: clip the weight, never the token (CISPO; MiniMax-M1, arXiv 2506.13585, eq. 4).
+
+    Every token keeps a gradient. There is no lower bound, as in the paper; `cliprange` is the upper one unless
+    `cliprange_high` is given. Metadata: `ratio`, and `clipped` where the weight was cut.
+    """
+    _check_per_response("advantages", advantages, policy_log_probs)
+    ratio = _ratio(policy_log_probs, old_log_probs).detach()
+    limit = 1 + (cliprange if cliprange_high is None else cliprange_high)
+    return -ratio.clamp(max=limit) * advantages * policy_log_probs, {"ratio": ratio, "clipped": ratio > limit}
+
+
 def _no_baseline(policy_log_probs: Tensor, raw_rewards: Tensor) -> PerTokenLoss:
     return compute_naive_policy_gradient_loss(raw_rewards, policy_log_probs), {}
 
@@ -64,17 +112,25 @@ def _reinforce_with_baseline(policy_log_probs: Tensor, advantages: Tensor) -> Pe
 
 
 class Surrogate(NamedTuple):
-    """`loss` is called with policy_log_probs and the arguments named in `needs`, all by keyword."""
+    """`loss` is called with policy_log_probs and the arguments named in `needs` and `takes`, all by keyword.
+
+    What it needs must be given; what it takes may be None.
+    """
 
     loss: Callable[..., PerTokenLoss]
     needs: tuple[str, ...]
+    takes: tuple[str, ...] = ()
 
+
+_CLIPPED = ("advantages", "old_log_probs", "cliprange")
 
 SURROGATES: dict[str, Surrogate] = {
     "no_baseline": Surrogate(_no_baseline, ("raw_rewards",)),
     "reinforce_with_baseline": Surrogate(_reinforce_with_baseline, ("advantages",)),
-    "grpo_clip": Surrogate(compute_grpo_clip_loss, ("advantages", "old_log_probs", "cliprange")),
+    "grpo_clip": Surrogate(compute_grpo_clip_loss, _CLIPPED, ("cliprange_high",)),
     "grpo_no_clip": Surrogate(compute_grpo_no_clip_loss, ("advantages", "old_log_probs")),
+    "gspo": Surrogate(compute_gspo_loss, (*_CLIPPED, "response_mask"), ("cliprange_high",)),
+    "cispo": Surrogate(compute_cispo_loss, _CLIPPED, ("cliprange_high",)),
 }
 
 
@@ -86,6 +142,7 @@ def compute_policy_gradient_loss(
     old_log_probs: Tensor | None = None,
     cliprange: float | None = None,
     response_mask: Tensor | None = None,
+    cliprange_high: float | None = None,
 ) -> PerTokenLoss:
     """The per-token loss [B, T] of one of SURROGATES, with its metadata.
 
@@ -103,11 +160,13 @@ def compute_policy_gradient_loss(
         "old_log_probs": old_log_probs,
         "cliprange": cliprange,
         "response_mask": response_mask,
+        "cliprange_high": cliprange_high,
     }
     missing = [name for name in surrogate.needs if given[name] is None]
     if missing:
         raise ValueError(f"loss_type {loss_type!r} needs {', '.join(missing)}; got None")
-    return surrogate.loss(policy_log_probs=policy_log_probs, **{name: given[name] for name in surrogate.needs})
+    arguments = {name: given[name] for name in (*surrogate.needs, *surrogate.takes)}
+    return surrogate.loss(policy_log_probs=policy_log_probs, **arguments)
 
 
 # -- aggregations ----------------------------------------------------------------------------------------

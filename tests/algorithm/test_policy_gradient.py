@@ -94,6 +94,7 @@ def test_each_loss_type_reads_its_own_argument():
         "advantages": torch.tensor([[5.0]]),
         "old_log_probs": torch.tensor([[-1.0]]),
         "cliprange": 0.2,
+        "response_mask": torch.tensor([[True]]),
     }
     policy = torch.tensor([[-1.0]])
     losses = {name: compute_policy_gradient_loss(policy, name, **arguments)[0].item() for name in SURROGATES}
@@ -102,6 +103,8 @@ def test_each_loss_type_reads_its_own_argument():
         "reinforce_with_baseline": 5.0,
         "grpo_clip": -5.0,
         "grpo_no_clip": -5.0,
+        "gspo": -5.0,
+        "cispo": 5.0,
     }
 
 
@@ -112,6 +115,8 @@ def test_each_loss_type_reads_its_own_argument():
         ("reinforce_with_baseline", "advantages"),
         ("grpo_clip", "advantages, old_log_probs, cliprange"),
         ("grpo_no_clip", "advantages, old_log_probs"),
+        ("gspo", "advantages, old_log_probs, cliprange, response_mask"),
+        ("cispo", "advantages, old_log_probs, cliprange"),
     ],
 )
 def test_missing_arguments_are_all_named(loss_type, missing):
@@ -296,3 +301,75 @@ def test_train_step_with_an_empty_response_counts_it_as_zero():
     torch.testing.assert_close(loss.item(), -0.6)
     assert metadata["clip_fraction"] == 1.0
     assert torch.isfinite(policy.grad).all()
+
+
+# -- clip-higher, GSPO, CISPO --------------------------------------------------------------------------
+
+
+def test_clip_higher_moves_the_upper_bound_alone():
+    """Ratios 1.25 and 0.7 under eps = 0.2, eps_high = 0.28: the first is inside now, the second still clipped."""
+    log_ratio = torch.tensor([[1.25, 0.7]]).log()
+    old = torch.zeros(1, 2)
+    up, down = torch.tensor([[1.0]]), torch.tensor([[-1.0]])
+    plain, facts = compute_policy_gradient_loss(log_ratio, "grpo_clip", None, up, old, 0.2)
+    higher, wider = compute_policy_gradient_loss(log_ratio, "grpo_clip", None, up, old, 0.2, cliprange_high=0.28)
+    torch.testing.assert_close(plain, torch.tensor([[-1.2, -0.7]]))
+    torch.testing.assert_close(higher, torch.tensor([[-1.25, -0.7]]))
+    assert facts["clipped"].tolist() == [[True, False]]
+    assert wider["clipped"].tolist() == [[False, False]]
+    falling, _ = compute_policy_gradient_loss(log_ratio, "grpo_clip", None, down, old, 0.2, cliprange_high=0.28)
+    torch.testing.assert_close(falling, torch.tensor([[1.25, 0.8]]))
+
+
+def test_gspo_has_one_ratio_per_response_the_geometric_mean():
+    """Ratios 1.21 and 1.0 over two tokens: s = 1.1; a third, masked position counts for nothing."""
+    policy = torch.tensor([[1.21, 1.0, 9.0]]).log().requires_grad_()
+    mask = torch.tensor([[True, True, False]])
+    loss, facts = compute_policy_gradient_loss(
+        policy, "gspo", None, torch.tensor([[2.0]]), torch.zeros(1, 3), 0.5, response_mask=mask
+    )
+    torch.testing.assert_close(facts["ratio"][0, :2], torch.tensor([1.1, 1.1]))
+    torch.testing.assert_close(loss[0, :2], torch.tensor([-2.2, -2.2]))
+    share = aggregate(loss, mask, "masked_mean", num_sequences=1, num_tokens=2)
+    share.backward()
+    # d(-s A)/d log pi_t = -s A / |o|, the same at every token of the response
+    torch.testing.assert_close(policy.grad, torch.tensor([[-1.1, -1.1, 0.0]]))
+
+
+def test_gspo_clips_whole_responses():
+    policy = torch.tensor([[1.5, 1.5], [1.0, 1.0]]).log().requires_grad_()
+    mask = torch.ones(2, 2, dtype=torch.bool)
+    loss, facts = compute_policy_gradient_loss(
+        policy, "gspo", None, torch.ones(2, 1), torch.zeros(2, 2), 0.2, response_mask=mask
+    )
+    assert facts["clipped"].tolist() == [[True, True], [False, False]]
+    loss.sum().backward()
+    assert policy.grad[0].tolist() == [0.0, 0.0]
+    assert policy.grad[1].abs().min() > 0
+
+
+def test_cispo_keeps_a_gradient_where_the_clip_would_drop_it():
+    """-min(rho, 1 + eps) A log pi: at rho = 3 with eps = 0.2 the weight is 1.2 and the gradient -1.2 A."""
+    policy = torch.tensor([[3.0, 0.5]]).log().requires_grad_()
+    advantages, old = torch.tensor([[2.0]]), torch.zeros(1, 2)
+    loss, facts = compute_policy_gradient_loss(policy, "cispo", None, advantages, old, 0.2)
+    loss.sum().backward()
+    torch.testing.assert_close(policy.grad, torch.tensor([[-2.4, -1.0]]))
+    assert facts["clipped"].tolist() == [[True, False]]
+
+
+@pytest.mark.parametrize("loss_type", ["grpo_clip", "grpo_no_clip", "gspo", "cispo"])
+def test_at_ratio_one_every_off_policy_surrogate_is_reinforce(loss_type):
+    torch.manual_seed(0)
+    policy = torch.randn(3, 5).requires_grad_()
+    advantages = torch.randn(3, 1)
+    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2, [True] + [False] * 4])
+    gradients = []
+    for name in (loss_type, "reinforce_with_baseline"):
+        policy.grad = None
+        loss, _ = compute_policy_gradient_loss(
+            policy, name, None, advantages, policy.detach().clone(), 0.2, response_mask=mask
+        )
+        aggregate(loss, mask, "masked_mean", num_sequences=3, num_tokens=9).backward()
+        gradients.append(policy.grad.clone())
+    torch.testing.assert_close(*gradients)
