@@ -168,6 +168,18 @@ class Evaluation(Sampled):
 # ---------------------------------------------------------------- training
 
 
+class EarlyEnd(Strict):
+    """When a run has failed: it ends there with the reason, which is its result. None switches a rule off.
+
+    A loss or gradient that is not finite always ends a run.
+    """
+
+    gradient_norm_above: Annotated[float, Field(gt=0)] | None = 1.0e3
+    ratio_mean_above: Annotated[float, Field(gt=1)] | None = 10.0
+    token_entropy_below: Annotated[float, Field(gt=0)] | None = None
+    zero_reward_steps: Positive | None = 50
+
+
 class Trained(Sampled):
     """Fields of everything that takes optimiser steps and validates as it goes."""
 
@@ -184,6 +196,8 @@ class Trained(Sampled):
     eval_every: Positive = 5
     num_validation_examples: Count = 1024
     checkpoint_every: Positive = 10
+    max_seconds: Annotated[float, Field(gt=0)] | None = None
+    early_end: EarlyEnd = EarlyEnd()
 
 
 class Sft(Trained):
@@ -203,7 +217,7 @@ class Grpo(Trained):
     group_size: Positive = 8
     epochs_per_rollout_batch: Positive = 1
     gradient_accumulation_steps: Positive = 128
-    loss_type: Literal["no_baseline", "reinforce_with_baseline", "grpo_clip", "grpo_no_clip"] = (
+    loss_type: Literal["no_baseline", "reinforce_with_baseline", "grpo_clip", "grpo_no_clip", "gspo", "cispo"] = (
         "reinforce_with_baseline"
     )
     length_normalization: Literal["masked_mean", "masked_normalize", "token_mean"] = "masked_mean"
@@ -211,6 +225,9 @@ class Grpo(Trained):
     use_std_normalization: bool = True
     advantage_eps: Annotated[float, Field(gt=0)] = 1.0e-6
     cliprange: Annotated[float, Field(gt=0)] = 0.2
+    cliprange_high: Annotated[float, Field(gt=0)] | None = None
+    training_reward: Literal["answer", "format", "random"] = "answer"
+    max_sampling_rounds: Positive = 1
     share_prompts: bool = True
 
     @model_validator(mode="after")

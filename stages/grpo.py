@@ -57,26 +57,12 @@ def grpo_step(run: Any) -> list[Row]:
 
     Returns one METRICS row per optimiser step; what describes the rollout batch is the same in each of them.
     """
-    import torch
-
-    from stages.algorithm.advantages import group_advantages
     from stages.policy.clock import Clock
     from stages.policy.update import old_log_probs, update
-    from stages.training import batch_of
 
     settings, clock = run.settings, Clock()
-    questions = batch_of(run.train, settings.n_prompts_per_rollout_batch, run.step, settings.seed)
     with clock("sample"):
-        rows = run.sample(questions, step=run.step, group_size=settings.group_size, seed_step=run.step)
-    rewards = torch.tensor([row["reward"] for row in rows])
-    advantages = group_advantages(
-        rewards,
-        settings.group_size,
-        advantage_eps=settings.advantage_eps,
-        normalize_by_std=settings.use_std_normalization,
-    )
-    for row, advantage in zip(rows, advantages.tolist(), strict=True):
-        row["advantage"] = advantage
+        rows, spare = collect(run)
     with clock("score"):
         old_log_probs(run.model, rows, settings)
     facts = rollout_metrics(rows, settings.group_size)
@@ -90,9 +76,73 @@ def grpo_step(run: Any) -> list[Row]:
         metrics[-1]["seconds"] = run.seconds()
     with clock("sync"):
         run.engine.sync(run.model)
-    run.rollouts.fresh += rows
+    run.rollouts.fresh += rows + spare
     metrics[-1] |= clock.columns() | {"tokens_per_second": facts["num_tokens"] / clock.total()}
     return metrics
+
+
+def collect(run: Any) -> tuple[list[Row], list[Row]]:
+    """The rollout batch of this step, with advantages, and rows sampled but not trained on.
+
+    With `max_sampling_rounds` above 1 (dynamic sampling; DAPO, arXiv 2503.14476, section 3.2) further questions are
+    sampled until there are enough groups whose rewards differ; what is missing after the last round is filled up with
+    tied groups, which add nothing to the gradient.
+    """
+    from stages.training import batch_of
+
+    settings = run.settings
+    wanted, rounds = settings.n_prompts_per_rollout_batch, settings.max_sampling_rounds
+    alive: list[list[Row]] = []
+    tied: list[list[Row]] = []
+    for number in range(rounds):
+        draw = run.step * rounds + number
+        questions = batch_of(run.train, wanted, draw, settings.seed)
+        rows = run.sample(questions, step=run.step, group_size=settings.group_size, seed_step=draw)
+        set_advantages(rows, settings)
+        groups = [rows[start : start + settings.group_size] for start in range(0, len(rows), settings.group_size)]
+        if rounds == 1:
+            return rows, []
+        for group in groups:
+            (alive if any(row["advantage"] for row in group) else tied).append(group)
+        if len(alive) >= wanted:
+            break
+    groups = alive + tied
+    for group in groups[wanted:]:
+        for row in group:
+            row["advantage"] = None
+    return [row for group in groups[:wanted] for row in group], [row for group in groups[wanted:] for row in group]
+
+
+def set_advantages(rows: list[Row], settings: Any) -> None:
+    """Fill `reward`, what training sees, and `advantage`, from whole groups of graded rows."""
+    import torch
+
+    from stages.algorithm.advantages import group_advantages
+
+    for row in rows:
+        row["reward"] = TRAINING_REWARDS[settings.training_reward](row)
+    advantages = group_advantages(
+        torch.tensor([row["reward"] for row in rows]),
+        settings.group_size,
+        advantage_eps=settings.advantage_eps,
+        normalize_by_std=settings.use_std_normalization,
+    )
+    for row, advantage in zip(rows, advantages.tolist(), strict=True):
+        row["advantage"] = advantage
+
+
+def coin(row: Row) -> float:
+    """A reward that knows nothing of the answer: the control for what training does by itself."""
+    from stages.engines.protocol import sample_seed
+
+    return float(sample_seed(row["seed"], row["step"], f"coin/{row['example_id']}", row["sample_index"]) % 2)
+
+
+TRAINING_REWARDS = {
+    "answer": lambda row: row["answer_reward"],
+    "format": lambda row: row["format_reward"],
+    "random": coin,
+}
 
 
 def train_batch(rows: list[Row], settings: Any, step: int, index: int) -> list[Row]:

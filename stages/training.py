@@ -8,7 +8,6 @@ equals one that was not, bit for bit.
 from __future__ import annotations
 
 import json
-import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 from stages import config, console, records
 from stages.config import STAGES, Trained
+from stages.early_end import failure
 from stages.engines.rollouts import VALIDATION, sample_and_grade
 from stages.engines.transformers import TransformersEngine
 from stages.grading.pool import GraderPool
@@ -221,23 +221,17 @@ def train(run: Run, take_step: Callable[[Run], list[Row]]) -> None:
             fresh = take_step(run)
             run.metrics += fresh
             run.step += 1
-            run.ended = divergence(fresh)
+            run.ended = failure(run.metrics, len(fresh), run.settings.early_end)
             advance(1, _note(fresh[-1]))
-            last = run.step == run.total or bool(run.ended)
+            over = run.settings.max_seconds is not None and run.seconds() >= run.settings.max_seconds
+            last = run.step == run.total or bool(run.ended) or over
             if last or run.step % run.settings.eval_every == 0:
                 run.validate()
             if last or run.step % run.settings.checkpoint_every == 0:
                 run.checkpoint()
+            if over:
+                break
     run.finish()
-
-
-def divergence(rows: Sequence[Row]) -> str:
-    """Why a run should end here, or "" where it should go on."""
-    for row in rows:
-        for name in ("loss", "gradient_norm"):
-            if not math.isfinite(row[name]):
-                return f"{name} is {row[name]} at step {row['step']}"
-    return ""
 
 
 def _note(row: Row) -> str:

@@ -276,3 +276,55 @@ def test_fine_tuning_without_responses_is_an_error(inputs, tmp_path):
     bare = training.Files(**{**files.__dict__, "train": inputs / "validation.parquet"})
     with pytest.raises(records.DataError, match="no responses to fine-tune on"):
         run(bare, "sft")
+
+
+def test_a_wall_clock_budget_ends_a_run_as_finished_with_a_last_validation(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "grpo", max_seconds=1e-3)
+    run(files, "grpo")
+    status = json.loads(files.status.read_text())
+    assert (status["status"], status["steps"]) == ("finished", 1)
+    metrics = read_table(files.metrics, METRICS).to_pylist()
+    assert [row["kind"] for row in metrics] == ["validation", "train", "validation"]
+
+
+@pytest.mark.parametrize("reward", ["answer", "format", "random"])
+def test_training_rewards_are_the_only_thing_they_change(inputs, tmp_path, reward):
+    files = files_of(inputs, tmp_path, "grpo", training_reward=reward, n_grpo_steps=2)
+    run(files, "grpo")
+    rows = read_table(files.rollouts, ROLLOUTS).to_pylist()
+    expected = {"answer": "answer_reward", "format": "format_reward"}.get(reward)
+    if expected:
+        assert [row["reward"] for row in rows] == [row[expected] for row in rows]
+    else:
+        assert {row["reward"] for row in rows} == {0.0, 1.0}
+    for row in read_table(files.generations, ROLLOUTS).to_pylist():
+        assert row["reward"] == row["answer_reward"]
+
+
+def test_dynamic_sampling_prefers_groups_that_differ_and_keeps_every_rollout(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "grpo", max_sampling_rounds=3)
+    run(files, "grpo")
+    rows = read_table(files.rollouts, ROLLOUTS).to_pylist()
+    used = [row for row in rows if row["advantage"] is not None]
+    assert len(used) == 4 * 8
+    assert len(rows) > len(used)
+    for step in range(4):
+        spare = [row for row in rows if row["step"] == step and row["advantage"] is None]
+        dead = [row for row in used if row["step"] == step and row["advantage"] == 0.0]
+        groups: dict[str, set] = {}
+        for row in spare:
+            groups.setdefault(row["example_id"], set()).add(row["reward"])
+        if dead:  # filled up with tied groups only because nothing better was left over
+            assert all(len(rewards) == 1 for rewards in groups.values())
+
+
+def test_the_config_offers_exactly_the_losses_there_are():
+    from typing import get_args
+
+    from stages.algorithm.policy_gradient import AGGREGATIONS, SURROGATES
+    from stages.config import Grpo
+
+    fields = Grpo.model_fields
+    assert set(get_args(fields["loss_type"].annotation)) == set(SURROGATES)
+    assert set(get_args(fields["length_normalization"].annotation)) == set(AGGREGATIONS)
+    assert set(get_args(fields["training_reward"].annotation)) == set(grpo.TRAINING_REWARDS)

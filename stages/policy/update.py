@@ -126,6 +126,7 @@ def update(
             old_log_probs=batch.old_log_probs,
             cliprange=settings.cliprange,
             response_mask=mask,
+            cliprange_high=settings.cliprange_high,
         )
         partial = aggregate(
             per_token_loss,

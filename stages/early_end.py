@@ -1,0 +1,34 @@
+"""When a training run has failed. Failing is a data point: the run ends early, says why, and the sweep goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stages.config import EarlyEnd
+
+Row = Mapping[str, Any]
+
+
+def failure(metrics: Sequence[Row], fresh: int, rules: EarlyEnd) -> str:
+    """Why the run should end after its newest `fresh` METRICS rows, or "" where it should go on."""
+    newest = metrics[len(metrics) - fresh :]
+    for row in newest:
+        for name in ("loss", "gradient_norm"):
+            if not math.isfinite(row[name]):
+                return f"{name} is {row[name]} at step {row['step']}"
+        for name, limit in (("gradient_norm", rules.gradient_norm_above), ("ratio_mean", rules.ratio_mean_above)):
+            if limit is not None and (row.get(name) or 0.0) > limit:
+                return f"{name} is {row[name]:.4g}, above {limit:g}, at step {row['step']}"
+        entropy, limit = row.get("token_entropy"), rules.token_entropy_below
+        if limit is not None and entropy is not None and entropy < limit:
+            return f"token_entropy is {entropy:.4g} nats, below {limit:g}, at step {row['step']}: the policy collapsed"
+    return _no_reward(metrics, rules.zero_reward_steps)
+
+
+def _no_reward(metrics: Sequence[Row], steps: int | None) -> str:
+    rewards = [row["reward"] for row in metrics if row["kind"] == "train" and row.get("reward") is not None]
+    if steps is None or len(rewards) < steps or any(rewards[-steps:]):
+        return ""
+    return f"no response of the last {steps} steps was rewarded: there is nothing to learn from"
