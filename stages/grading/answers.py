@@ -54,10 +54,11 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Clock:
-    """A time of day; also the ratio of its first two numbers where that is what it is compared with."""
+    """A time of day, `half` being `a`, `p` or None; `ratio` says that it may also be read as one (`3:10`)."""
 
     numbers: tuple[int, ...]
     half: str | None
+    ratio: bool
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ def _match_named(gold: Answer, answer: Answer, budget: Budget) -> str | None:
             return match(gold.value, answer.value, budget)
         return _proportional(gold.difference, answer.difference, budget)
     named, other = (gold, answer) if isinstance(gold, Named) else (answer, gold)
+    if isinstance(other, Listing) and _names(other) - {named.name}:
+        return None
     if isinstance(other, Equation):
         return _proportional(named.difference, other.difference, budget)
     if isinstance(other, RealSet) and other.name is not None and other.name != named.name:
@@ -121,13 +123,21 @@ def _match_degrees(gold: Value, answer: Value, budget: Budget) -> str | None:
     return "degrees as radians" if same_value(fold(Degree(degrees.node)), bare.node, budget) else None
 
 
+def _names(listing: Listing) -> set[str]:
+    return {item.name for item in listing.items if isinstance(item, Named)}
+
+
 def _match_listings(gold: Listing, answer: Listing, budget: Budget) -> str | None:
-    ordered = gold.style not in ("list", "set")
-    if ordered or answer.style not in ("list", "set"):
-        if gold.style != answer.style or len(gold.items) != len(answer.items):
-            return None
-        pairs = zip(gold.items, answer.items, strict=True)
-        return "same entries in order" if all(match(a, b, budget) for a, b in pairs) else None
+    """Tuples and intervals by entry, lists and sets by member; assignments stand for a tuple in their order."""
+    names = [_names(gold), _names(answer)]
+    if max(map(len, names)) > 1 and not min(map(len, names)):
+        named, other = (gold, answer) if names[0] else (answer, gold)
+        listed = other.style == "list" or (
+            other.style == "()" and sorted(named.items, key=_name) == list(named.items)
+        )
+        return _match_in_order(gold, answer, budget) if listed and named.style == "list" else None
+    if {gold.style, answer.style} - {"list", "set"}:
+        return _match_in_order(gold, answer, budget) if gold.style == answer.style else None
     golds, answers = list(gold.items), list(answer.items)
     if "set" in (gold.style, answer.style):
         golds, answers = _distinct(golds, budget), _distinct(answers, budget)
@@ -139,6 +149,17 @@ def _match_listings(gold: Listing, answer: Listing, budget: Budget) -> str | Non
             return None
         answers.pop(found)
     return "same members in any order"
+
+
+def _name(item: Answer) -> str:
+    return item.name if isinstance(item, Named) else ""
+
+
+def _match_in_order(gold: Listing, answer: Listing, budget: Budget) -> str | None:
+    if len(gold.items) != len(answer.items):
+        return None
+    pairs = zip(gold.items, answer.items, strict=True)
+    return "same entries in order" if all(match(a, b, budget) for a, b in pairs) else None
 
 
 def _distinct(items: list[Answer], budget: Budget) -> list[Answer]:
@@ -196,8 +217,7 @@ def _match_ratio_value(gold: Answer, answer: Answer, budget: Budget) -> str | No
 
 
 def _as_ratio(answer: Answer) -> Answer:
-    """A time without a half of the day may have been meant as a ratio (`3:10`)."""
-    if isinstance(answer, Clock) and answer.half is None:
+    if isinstance(answer, Clock) and answer.ratio:
         return Ratio(tuple(Num(Fraction(number)) for number in answer.numbers))
     return answer
 

@@ -312,7 +312,7 @@ class _Parser(Cursor):
             self.expect("]")
         whole = self.tokens[self.index - 1].kind == "word"  # the plain `sqrt 13`, not the TeX macro
         inside = self.atom(mixed=False) if whole else self.argument()
-        if isinstance(index, Num) and index.value.denominator == 1 and index.value % 2 == 1:
+        if isinstance(index, Num) and index.value > 0 and index.value % 2 == 1:
             return Call("root", (inside, index))  # odd roots of negative numbers are real
         return Pow(inside, Div(Num(Fraction(1)), index))
 

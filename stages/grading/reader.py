@@ -40,8 +40,10 @@ _PRODUCT_LETTERS = frozenset("abcxyz")
 def read_special(text: str) -> Answer | None:
     """Times of day and numerals with a base, from normalised text without text macros."""
     if match := _CLOCK.fullmatch(text):
-        numbers = tuple(int(part) for part in match.groups()[:3] if part is not None)
-        return Clock(numbers, match[4].lower() if match[4] else None)
+        parts = [part for part in match.groups()[:3] if part is not None]
+        padded = any(len(part) > 1 and part[0] == "0" for part in parts)
+        half = match[4].lower() if match[4] else None
+        return Clock(tuple(int(part) for part in parts), half, ratio=not (padded or half))
     if match := _BASED.fullmatch(text):
         digits, base = match[1].upper(), match[2].lower()
         number = int(base) if base.isdigit() else _BASE_NAMES.index(base) if base in _BASE_NAMES else 0

@@ -5,11 +5,11 @@ import re
 _TEXT = re.compile(
     r"\\(?:text|mbox|hbox|textnormal|textrm|textbf|textit|mathrm|mathbf|operatorname|emph)\s*\{([^{}]*)\}"
 )
-_ALLOWED = re.compile(r"[\w\s,.'’\-:&%°;!?/]*[^\W\d_][\w\s,.'’\-:&%°;!?/]*")
+_ALLOWED = re.compile(r"[\w\s,.'’\-:&%°;?/]*[^\W\d_][\w\s,.'’\-:&%°;?/]*")
 _SEPARATOR = re.compile(r"\s*(?:,|;|&|\band\b|\bor\b)\s*")
 _ARTICLE = re.compile(r"(?:the|an?)\s+")
 _OPTION = re.compile(r"\(?\s*([A-Ja-j])\s*\)?[.:]?")
-_LABELLED = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:])[\s:.]*(\S.*)", re.DOTALL)
+_LABELLED = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:])(?:[:.]\s*|\s+)([\w\\$(-].*)", re.DOTALL)
 _OTHER_OPTION = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
 _NUMBERS = {
     name: str(value)
@@ -40,7 +40,7 @@ def unwrapped(text: str) -> str:
 
 def phrase(text: str) -> tuple[str, ...] | None:
     """Lower-case words as a sorted list of the members of an enumeration; None if it is not prose."""
-    text = unwrapped(text).strip(" .!?;:,'\"")
+    text = unwrapped(text).strip(" .?;:,'\"")
     if not _ALLOWED.fullmatch(text):
         return None
     members = (
