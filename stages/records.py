@@ -145,15 +145,15 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     """A file written by `write_table`, checked against `schema`; raises DataError naming file and column."""
     path = Path(path)
     try:
-        found = pq.read_table(path)
+        there = set(pq.read_schema(path).names)
+        for field in schema:
+            if field.name not in there:
+                raise DataError(f"{path}: column {field.name!r} is missing ({field.metadata[b'meaning'].decode()})")
+        return pq.read_table(path, columns=schema.names).cast(schema)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
-    for field in schema:
-        if field.name not in found.column_names:
-            raise DataError(f"{path}: column {field.name!r} is missing ({field.metadata[b'meaning'].decode()})")
-    return found.select(schema.names).cast(schema)
 
 
 def provenance_of(path: Path) -> dict[str, Any]:
