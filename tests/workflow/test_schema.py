@@ -115,7 +115,7 @@ def test_faults_of_the_sections(sections: dict[str, Any], fault: str):
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"stage": "grp"}, "stage: Input should be 'sft' or 'grpo' (got 'grp')"),
+        ({"stage": "grp"}, "stage: Input should be 'sft'"),
         ({"grd": {}}, "grd: unknown key; did you mean grid?"),
         ({"grid": {"learning_rate": []}}, "grid.learning_rate: "),
         ({"grid": {"learning_rat": [1.0]}}, "grid.learning_rat: unknown key; did you mean learning_rate?"),
@@ -177,9 +177,9 @@ def test_names_of_other_things_in_the_results_folder(name: str):
 
 
 def test_one_fault_of_many_runs_is_told_once():
-    grid = {"learning_rate": [1.0e-4, 2.0e-4, 3.0e-4], "cliprang": [0.1, 0.2]}
+    grid = {"learning_rate": [1.0e-4, 2.0e-4, 3.0e-4], "weight_deca": [0.1, 0.2]}
     assert faults(config(experiments={"rates": rates(grid=grid)})) == [
-        "experiments.rates.grid.cliprang: unknown key; did you mean cliprange?"
+        "experiments.rates.grid.weight_deca: unknown key; did you mean weight_decay?"
     ]
 
 

@@ -60,15 +60,15 @@ def spec_file(path, build):
     """
 
     def file(wildcards):
-        target = path.format(**dict(wildcards.items()))
+        target, spec = path.format(**dict(wildcards.items())), spec_of(build, wildcards)
         # With `--rerun-triggers mtime input` code edits are ignored: the file goes on naming the code of its outputs.
         ignore_code = RerunTrigger.PARAMS not in workflow.rerun_triggers
-        if not workflow.is_main_process or specs.is_current(target, spec_of(build, wildcards), ignore_code):
+        if not workflow.is_main_process or specs.is_current(target, spec, ignore_code):
             return target
         if workflow.executor_plugin is None or workflow.dryrun:
             return []
         preset.claim(CONFIG)
-        specs.write_if_changed(target, spec_of(build, wildcards))
+        specs.write_if_changed(target, spec)
         return target
 
     return file
