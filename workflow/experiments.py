@@ -154,8 +154,9 @@ def _place(line: str, experiment: Experiment, path: str) -> str:
     key = re.split(r"[.:]", line, maxsplit=1)[0]
     if not key:  # a fault of several values together
         return f" ({path}){line}"
-    if key in experiment.grid:
-        return f".grid.{line}"
+    for section in ("grid", "inherit"):
+        if key in getattr(experiment, section):
+            return f".{section}.{line}"
     for index, case in enumerate(experiment.cases):
         if key in case and key not in experiment.fixed:
             return f".cases[{index}].{line}"

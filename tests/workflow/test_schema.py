@@ -144,6 +144,7 @@ def test_faults_of_the_sections(sections: dict[str, Any], fault: str):
             {"inherit": {"cliprange": "other"}},
             "inherit.cliprange: other does not sweep cliprange; it sweeps group_size",
         ),
+        ({"inherit": {"n_sft_steps": "steps"}}, "inherit.n_sft_steps: unknown key; did you mean"),
         ({"inherit": {"train": "other"}}, "inherit.train: a dataset cannot be inherited; name it under fixed"),
         (
             {"inherit": {"group_size": "other"}, "fixed": {**GRPO, "group_size": 8}},
@@ -153,7 +154,8 @@ def test_faults_of_the_sections(sections: dict[str, Any], fault: str):
 )
 def test_faults_of_an_experiment(changes: dict[str, Any], fault: str):
     other = {"stage": "grpo", "fixed": GRPO, "grid": {"group_size": [8]}}
-    found = faults(config(experiments={"rates": rates(**changes), "other": other}))
+    steps = {"stage": "sft", "fixed": {**GRPO, "train": "traces"}, "grid": {"n_sft_steps": [5]}}
+    found = faults(config(experiments={"rates": rates(**changes), "other": other, "steps": steps}))
     wanted = f"experiments.rates{fault}" if fault.startswith((" ", ":")) else f"experiments.rates.{fault}"
     assert [line for line in found if line.startswith(wanted)], found
 
