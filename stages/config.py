@@ -200,13 +200,38 @@ class Trained(Sampled):
     early_end: EarlyEnd = EarlyEnd()
 
 
-class Sft(Trained):
-    """Supervised fine-tuning, Algorithm 1. Every run takes the same number of steps, whatever `num_examples` is."""
+class FineTuned(Trained):
+    """Fields of everything that imitates worked responses. Micro-batches hold at most that many tokens, padded."""
+
+    train_batch_size: Positive = 32
+    micro_batch_tokens: Positive = 16384
+
+
+class Sft(FineTuned):
+    """Supervised fine-tuning, Algorithm 1.
+
+    Length is `n_sft_steps`, the same whatever `num_examples` is, unless `n_epochs` says how often to see each example.
+    """
 
     num_examples: Count = "full"
     n_sft_steps: Positive = 100
-    train_batch_size: Positive = 32
-    micro_batch_tokens: Positive = 16384
+    n_epochs: Positive | None = None
+
+
+class ExpertIteration(FineTuned):
+    """Expert iteration, Algorithm 2: per step, `group_size` responses to each of `question_batch_size` questions are
+    sampled, and the policy is fine-tuned for `n_epochs` on those that are right."""
+
+    n_ei_steps: Positive = 5
+    group_size: Positive = 4
+    question_batch_size: Count = 512
+    n_epochs: Positive = 1
+    remove_duplicates: bool = False
+
+    def round_of_sft(self) -> Sft:
+        """The fine-tuning of one step."""
+        own = set(ExpertIteration.model_fields) - set(FineTuned.model_fields)
+        return Sft.model_validate(self.model_dump(exclude=own) | {"n_epochs": self.n_epochs})
 
 
 class Grpo(Trained):
@@ -268,7 +293,7 @@ class Grpo(Trained):
         return self.train_batch_size // self.gradient_accumulation_steps
 
 
-STAGES: dict[str, type[Trained]] = {"sft": Sft, "grpo": Grpo}
+STAGES: dict[str, type[Trained]] = {"sft": Sft, "expert_iteration": ExpertIteration, "grpo": Grpo}
 
 
 # ---------------------------------------------------------------- reading

@@ -48,7 +48,7 @@ def main(
         winners=winners or (),
         rollouts=rollouts,
     )
-    with training.opened("grpo", files, lambda settings: settings.n_grpo_steps) as run:
+    with training.opened("grpo", files, lambda settings, _: settings.n_grpo_steps) as run:
         training.train(run, grpo_step)
 
 
@@ -88,7 +88,7 @@ def collect(run: Any) -> tuple[list[Row], list[Row]]:
     sampled until there are enough groups whose rewards differ; what is missing after the last round is filled up with
     tied groups, which add nothing to the gradient.
     """
-    from stages.training import batch_of
+    from stages.examples import batch_of
 
     settings = run.settings
     wanted, rounds = settings.n_prompts_per_rollout_batch, settings.max_sampling_rounds

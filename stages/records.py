@@ -75,6 +75,7 @@ METRICS = pa.schema(
         _column("step", _INT, "optimiser steps taken", "optimiser steps", True),
         _column("kind", _TEXT, "train: one optimiser step; validation: one evaluation", required=True),
         _column("seconds", _FLOAT, "wall-clock since the run began, pauses between attempts left out", "s", True),
+        _column("round", _INT, "round of expert iteration, from 1; null elsewhere"),
         _column("num_examples", pa.int64(), "train: responses trained on so far; validation: examples", "examples"),
         _column("num_tokens", pa.int64(), "response tokens of this row", "tokens"),
         _column("learning_rate", _FLOAT, "in force for this step"),

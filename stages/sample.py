@@ -6,12 +6,13 @@ python -m stages.sample --spec … --model … --data … --state … --rollouts
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from stages import config, console, records
 from stages.config import Evaluation
+from stages.examples import batch_of, first, read_examples
 from stages.store import State, provenance
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -28,11 +29,7 @@ def main(
     """Sample `group_size` responses to each example. What was sampled before an interruption is kept."""
     plan = config.read_spec(spec)
     settings = config.parse(Evaluation, plan["values"], f"evaluations.{plan['name']}")
-    examples = records.read_table(data, records.EXAMPLES).to_pylist()
-    if settings.num_examples != "full":
-        examples = examples[: settings.num_examples]
-    if not examples:
-        raise records.DataError(f"{data}: no examples; check the dataset's entry in the config")
+    examples = chosen(read_examples(data), settings.num_examples, plan.get("round"), settings.seed)
     from stages.engines.rollouts import chunks, sample_rows
     from stages.engines.transformers import TransformersEngine
     from stages.parts import Parts
@@ -51,9 +48,9 @@ def main(
                     lambda text: tokenizer(text).input_ids,
                     chunk,
                     settings,
-                    step=0,
+                    step=plan.get("round", 0),
                     group_size=settings.group_size,
-                    seed_step=0,
+                    seed_step=plan.get("round", 0),
                     model=settings.model,
                     run=plan["name"],
                 )
@@ -62,6 +59,14 @@ def main(
                 advance(len(chunk))
         records.write_table(rollouts, parts.all(), provenance(plan))
         held.clear()
+
+
+def chosen(examples: list[dict[str, Any]], count: int | str, number: int | None, seed: int) -> list[dict[str, Any]]:
+    """The examples to sample from: the first `count`, or, in round `number` of expert iteration (from 1), the batch
+    of that size that is that round's turn in an endless shuffle of all."""
+    if number is None or count == "full":
+        return first(examples, count)
+    return batch_of(examples, min(count, len(examples)), number - 1, seed)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ python -m stages.sft --spec … --model … --train … --validation … --state
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,17 +48,23 @@ def main(
         status=status,
         winners=winners or (),
     )
-    with training.opened("sft", files, lambda settings: settings.n_sft_steps) as run:
-        run.train = training.first(run.train, run.settings.num_examples)
+    with training.opened("sft", files, total_steps) as run:
         training.train(run, sft_step)
+
+
+def total_steps(settings: Any, examples: list[Row]) -> int:
+    """`n_sft_steps`, or, where `n_epochs` is given, as many as see every example that often; none without examples."""
+    if settings.n_epochs is None:
+        return settings.n_sft_steps
+    return math.ceil(len(examples) * settings.n_epochs / settings.train_batch_size)
 
 
 def sft_step(run: Any) -> list[Row]:
     """One optimiser step over `train_batch_size` examples."""
     from stages.algorithm.sft import sft_loss
+    from stages.examples import batch_of
     from stages.policy.optimizer import scheduled, step_optimizer
     from stages.policy.scoring import make_sequences, score
-    from stages.training import batch_of
 
     settings = run.settings
     began = time.monotonic()
@@ -71,9 +78,7 @@ def sft_step(run: Any) -> list[Row]:
         partial.backward()
         loss += partial.item()
         entropy += entropies.sum().item() / num_tokens
-    rate = scheduled(
-        run.step, settings.n_sft_steps, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction
-    )
+    rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
     norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
     run.engine.sync(run.model)
     run.updates += 1

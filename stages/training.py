@@ -8,7 +8,6 @@ equals one that was not, bit for bit.
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from stages.config import STAGES, Trained
 from stages.early_end import failure
 from stages.engines.rollouts import VALIDATION, sample_and_grade
 from stages.engines.transformers import TransformersEngine
+from stages.examples import first, read_examples
 from stages.grading.pool import GraderPool
 from stages.measure import validation_metrics
 from stages.parts import Parts
@@ -160,16 +160,30 @@ class Run:
 
 
 @contextmanager
-def opened(stage: str, files: Files, total: Callable[[Any], int]) -> Iterator[Run]:
-    """Read and check everything a run needs, cheapest first, and hold its state folder while the block runs."""
+def opened(stage: str, files: Files, total: Callable[[Any, list[Row]], int]) -> Iterator[Run]:
+    """Read and check everything a run needs, cheapest first, and hold its state folder while the block runs.
+
+    `total` says, from settings and training examples, how many steps there are.
+    """
     plan = config.read_spec(files.spec)
     settings = resolve(stage, plan, files.winners)
-    train = read_examples(files.train, needs_response=stage == "sft")
+    train = read_examples(files.train, needs_response=stage == "sft", may_be_empty=plan.get("may_be_empty", False))
+    train = first(train, getattr(settings, "num_examples", "full"))
     validation = first(read_examples(files.validation), settings.num_validation_examples)
     with State(files.state, {**plan, "values": settings.model_dump(mode="json")}) as state, GraderPool() as pool:
         model, tokenizer = load_policy(files.model)
         yield Run(
-            plan["name"], settings, total(settings), files, plan, state, pool, model, tokenizer, train, validation
+            plan["name"],
+            settings,
+            total(settings, train),
+            files,
+            plan,
+            state,
+            pool,
+            model,
+            tokenizer,
+            train,
+            validation,
         )
 
 
@@ -182,33 +196,6 @@ def resolve(stage: str, plan: Row, winners: Sequence[Path]) -> Trained:
             raise config.ConfigError(f"{plan['name']}: {key} is inherited from {source}, whose winner does not name it")
         values[key] = chosen[source]["values"][key]
     return config.parse(STAGES[stage], values, plan["name"])
-
-
-def read_examples(path: Path, needs_response: bool = False) -> list[Row]:
-    """A dataset's rows; an empty one, or one without responses where they are needed, is an error."""
-    rows = records.read_table(path, records.EXAMPLES).to_pylist()
-    if not rows:
-        raise records.DataError(f"{path}: no examples; check the dataset's entry in the config")
-    if needs_response and any(row["response"] is None for row in rows):
-        raise records.DataError(f"{path}: has no responses to fine-tune on; name a dataset with responses as `train`")
-    return rows
-
-
-def first(rows: list[Row], count: int | str) -> list[Row]:
-    """The first `count` rows, or all where it is "full"."""
-    return rows if count == "full" else rows[:count]
-
-
-def batch_of(rows: Sequence[Row], size: int, step: int, seed: int) -> list[Row]:
-    """The `step`-th batch of an endless stream of epochs, each a fresh permutation that depends on (seed, epoch)."""
-    found: list[Row] = []
-    for position in range(step * size, (step + 1) * size):
-        epoch, index = divmod(position, len(rows))
-        if not found or index == 0:
-            order = list(range(len(rows)))
-            random.Random(f"{seed}/{epoch}").shuffle(order)
-        found.append(rows[order[index]])
-    return found
 
 
 def train(run: Run, take_step: Callable[[Run], list[Row]]) -> None:

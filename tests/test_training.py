@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from stages import grpo, records, sft, training
+from stages.examples import batch_of
 from stages.policy.loading import save_policy
 from stages.records import EXAMPLES, METRICS, ROLLOUTS, TIMINGS, read_table, table, write_table
 from stages.store import StateError
@@ -81,7 +82,7 @@ def files_of(inputs: Path, out: Path, kind: str, **changes) -> training.Files:
 
 def run(files: training.Files, kind: str, step=None) -> None:
     stage = "sft" if kind == "sft" else "grpo"
-    total = (lambda s: s.n_sft_steps) if kind == "sft" else (lambda s: s.n_grpo_steps)
+    total = sft.total_steps if kind == "sft" else (lambda settings, _: settings.n_grpo_steps)
     with training.opened(stage, files, total) as held:
         training.train(held, step or STEPS[kind])
 
@@ -238,12 +239,12 @@ def test_the_loss_of_a_step_can_be_recomputed_from_the_rollouts_file_alone(input
 
 def test_epochs_visit_every_example_once():
     rows = [{"example_id": i} for i in range(10)]
-    seen = [row["example_id"] for step in range(10) for row in training.batch_of(rows, 3, step, seed=0)]
+    seen = [row["example_id"] for step in range(10) for row in batch_of(rows, 3, step, seed=0)]
     for epoch in range(3):
         assert sorted(seen[10 * epoch : 10 * epoch + 10]) == list(range(10))
     assert seen[:10] != seen[10:20]
-    assert training.batch_of(rows, 3, 7, seed=0) == training.batch_of(rows, 3, 7, seed=0)
-    assert training.batch_of(rows, 3, 7, seed=0) != training.batch_of(rows, 3, 7, seed=1)
+    assert batch_of(rows, 3, 7, seed=0) == batch_of(rows, 3, 7, seed=0)
+    assert batch_of(rows, 3, 7, seed=0) != batch_of(rows, 3, 7, seed=1)
 
 
 def test_off_policy_epochs_use_every_rollout_once_and_keep_groups_whole():

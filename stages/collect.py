@@ -1,0 +1,116 @@
+"""Put the rounds of expert iteration together: one run, one curve, one policy.
+
+python -m stages.collect --spec … --metrics … --generations … --checkpoint … --status … ROUND_FOLDER…
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from stages.config import read_spec
+from stages.console import run
+from stages.records import METRICS, ROLLOUTS, provenance_of, read_table, table, write_table
+from stages.store import new_directory, provenance, write_json
+
+Row = dict[str, Any]
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    rounds: Annotated[list[Path], typer.Argument(exists=True, help="folders of the rounds, first to last")],
+    spec: Annotated[Path, typer.Option(exists=True, help="specification of the run")],
+    metrics: Annotated[Path, typer.Option(help="METRICS to write, steps counted through")],
+    generations: Annotated[Path, typer.Option(help="validation ROLLOUTS to write, steps counted through")],
+    checkpoint: Annotated[Path, typer.Option(help="folder for the policy of the last round")],
+    status: Annotated[Path, typer.Option(help="status to write, with what each round kept")],
+) -> None:
+    """Join the rounds' metrics and validations; the policy is that of the last round."""
+    plan = read_spec(spec)
+    told = provenance(plan)
+    states = [json.loads((folder / "status.json").read_text()) for folder in rounds]
+    rows, starts = joined([read_table(folder / "metrics.parquet", METRICS).to_pylist() for folder in rounds])
+    write_table(metrics, table(rows, METRICS), told)
+    write_table(generations, validations(rounds, starts), told)
+    with new_directory(checkpoint) as folder:
+        shutil.copytree(rounds[-1] / "model", folder, copy_function=link, dirs_exist_ok=True)
+    write_json(status, summary(states, [counts_of(folder) for folder in rounds], rows))
+
+
+def joined(rounds: list[list[Row]]) -> tuple[list[Row], list[int]]:
+    """METRICS rows of all rounds, with steps, examples and seconds counted through, and the step each round begins at.
+
+    A round begins with the policy that the one before ended with, so its first validation is left out, except that of
+    the first round.
+    """
+    rows: list[Row] = []
+    starts: list[int] = []
+    for number, own in enumerate(rounds, 1):
+        before = {key: max((row[key] or 0 for row in rows), default=0) for key in ("step", "seconds")}
+        examples = max((row["num_examples"] for row in rows if row["kind"] == "train"), default=0)
+        starts.append(before["step"])
+        for row in own:
+            if number > 1 and row["kind"] == "validation" and row["step"] == 0:
+                continue
+            row = row | {"round": number, "step": row["step"] + before["step"]}
+            row["seconds"] += before["seconds"]
+            if row["kind"] == "train":
+                row["num_examples"] += examples
+            rows.append(row)
+    return rows, starts
+
+
+def validations(rounds: list[Path], starts: list[int]) -> pa.Table:
+    parts = []
+    for number, (folder, start) in enumerate(zip(rounds, starts, strict=True), 1):
+        part = read_table(folder / "generations.parquet", ROLLOUTS)
+        part = part if number == 1 else part.filter(pc.greater(part["step"], 0))
+        steps = pc.add(part["step"], pa.scalar(start, pa.int32()))
+        parts.append(part.set_column(ROLLOUTS.get_field_index("step"), ROLLOUTS.field("step"), steps))
+    return pa.concat_tables(parts)
+
+
+def counts_of(folder: Path) -> Row:
+    return provenance_of(folder / "survivors.parquet")["counts"]
+
+
+def summary(states: list[Row], counts: list[Row], rows: list[Row]) -> Row:
+    """The run's status: that of the first round that failed, if any; `rounds` says what each sampled, kept, reached."""
+    failed = next((state for state in states if state["status"] != "finished"), None)
+    barren = [number for number, count in enumerate(counts, 1) if not count["kept"]]
+    reason = (
+        f"no response survived in round {', '.join(map(str, barren))}; the policy stayed as it was" if barren else ""
+    )
+    scores = [
+        [row["answer_reward"] for row in rows if row["kind"] == "validation" and row["round"] <= number][-1]
+        for number in range(1, len(states) + 1)
+    ]
+    return {
+        "status": failed["status"] if failed else "finished",
+        "reason": failed["reason"] if failed else reason,
+        "steps": sum(state["steps"] for state in states),
+        "seconds": round(sum(state["seconds"] for state in states), 3),
+        "values": states[-1]["values"],
+        "rounds": [count | {"answer_reward": score} for count, score in zip(counts, scores, strict=True)],
+    }
+
+
+def link(source: str, target: str) -> None:
+    """A second name for the same bytes, where the file system can; a copy where not."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+if __name__ == "__main__":
+    run(app)

@@ -1,0 +1,39 @@
+"""Examples to train on and to sample from: read, cut to size, dealt out in batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stages import records
+
+Row = dict[str, Any]
+
+
+def read_examples(path: Path, needs_response: bool = False, may_be_empty: bool = False) -> list[Row]:
+    """A dataset's rows; an empty one, or one without responses where they are needed, is an error."""
+    rows = records.read_table(path, records.EXAMPLES).to_pylist()
+    if not rows and not may_be_empty:
+        raise records.DataError(f"{path}: no examples; check the dataset's entry in the config")
+    if needs_response and any(row["response"] is None for row in rows):
+        raise records.DataError(f"{path}: has no responses to fine-tune on; name a dataset with responses as `train`")
+    return rows
+
+
+def first(rows: list[Row], count: int | str) -> list[Row]:
+    """The first `count` rows, or all where it is "full"."""
+    return rows if count == "full" else rows[:count]
+
+
+def batch_of(rows: Sequence[Row], size: int, step: int, seed: int) -> list[Row]:
+    """The `step`-th batch of an endless stream of epochs, each a fresh permutation that depends on (seed, epoch)."""
+    found: list[Row] = []
+    for position in range(step * size, (step + 1) * size):
+        epoch, index = divmod(position, len(rows))
+        if not found or index == 0:
+            order = list(range(len(rows)))
+            random.Random(f"{seed}/{epoch}").shuffle(order)
+        found.append(rows[order[index]])
+    return found
