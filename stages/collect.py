@@ -43,7 +43,7 @@ def main(
     write_table(generations, validations(rounds, starts), told)
     with new_directory(checkpoint) as folder:
         shutil.copytree(rounds[-1] / "model", folder, copy_function=link, dirs_exist_ok=True)
-    write_json(status, summary(states, [counts_of(folder) for folder in rounds], rows))
+    write_json(status, summary(plan, states, [counts_of(folder) for folder in rounds], rows))
 
 
 def joined(rounds: list[list[Row]]) -> tuple[list[Row], list[int]]:
@@ -83,7 +83,7 @@ def counts_of(folder: Path) -> Row:
     return provenance_of(folder / "survivors.parquet")["counts"]
 
 
-def summary(states: list[Row], counts: list[Row], rows: list[Row]) -> Row:
+def summary(plan: Row, states: list[Row], counts: list[Row], rows: list[Row]) -> Row:
     """The run's status: that of the first round that failed, if any; `rounds` says what each sampled, kept, reached."""
     failed = next((state for state in states if state["status"] != "finished"), None)
     barren = [number for number, count in enumerate(counts, 1) if not count["kept"]]
@@ -99,7 +99,7 @@ def summary(states: list[Row], counts: list[Row], rows: list[Row]) -> Row:
         "reason": failed["reason"] if failed else reason,
         "steps": sum(state["steps"] for state in states),
         "seconds": round(sum(state["seconds"] for state in states), 3),
-        "values": states[-1]["values"],
+        "values": plan["values"] | {key: states[-1]["values"][key] for key in plan.get("inherit", {})},
         "rounds": [count | {"answer_reward": score} for count, score in zip(counts, scores, strict=True)],
     }
 
