@@ -3,7 +3,7 @@ r"""The tokenizer: LaTeX and plain mathematics to a flat list of tokens with one
 import re
 from dataclasses import dataclass
 
-from stages.grading.limits import MAX_DIGITS, MAX_TOKENS, TooBig, Unreadable
+from stages.grading.limits import MAX_DEPTH, MAX_DIGITS, MAX_TOKENS, TooBig, Unreadable
 from stages.grading.vocabulary import (
     ALPHABETS,
     COMMAND_ALIASES,
@@ -42,11 +42,13 @@ _LEXEME = re.compile(
 )
 
 
-def tokenize(text: str, grouping: bool = True) -> list[Token]:
+def tokenize(text: str, grouping: bool = True, depth: int = 0) -> list[Token]:
     """Tokens of a normalised answer. `grouping` False reads `1,234` as two numbers even outside brackets.
 
     Raises TooBig past MAX_TOKENS or MAX_DIGITS and Unreadable for characters outside mathematics.
     """
+    if depth > MAX_DEPTH:
+        raise TooBig(f"text macros nested deeper than {MAX_DEPTH} levels")
     tokens: list[Token] = []
     index, spaced, bracket_depth = 0, False, 0
     while index < len(text):
@@ -60,7 +62,7 @@ def tokenize(text: str, grouping: bool = True) -> list[Token]:
             kind, lexeme = "num", lexeme.split(",")[0]
             index = match.start() + len(lexeme)
         if kind == "cmd":
-            index = _command(text, index, lexeme, spaced, tokens)
+            index = _command(text, index, Token("cmd", lexeme, spaced), tokens, depth)
         else:
             tokens.append(_simple_token(kind, lexeme, spaced))
         last = tokens[-1].text if tokens else ""
@@ -98,8 +100,9 @@ def _named(name: str, spaced: bool) -> Token:
     return Token("cmd", name, spaced) if sign is None else Token("op", sign, spaced)
 
 
-def _command(text: str, index: int, name: str, spaced: bool, tokens: list[Token]) -> int:
+def _command(text: str, index: int, command: Token, tokens: list[Token], depth: int) -> int:
     """Appends the tokens of a command and its textual argument; returns where reading goes on."""
+    name, spaced = command.text, command.spaced
     if name in ("begin", "end"):
         content, index = _argument(text, index)
         if name == "begin" and content.strip("*") == "array":
@@ -107,7 +110,7 @@ def _command(text: str, index: int, name: str, spaced: bool, tokens: list[Token]
         tokens.append(Token("op", f"{name} {content.strip().rstrip('*')}", spaced))
     elif name in TEXT_COMMANDS or name in STYLE_COMMANDS:
         content, index = _argument(text, index)
-        _styled(content.strip(), name, spaced, tokens)
+        tokens.extend(_styled(content.strip(), command, depth))
     elif name in ALPHABETS:
         content, index = _argument(text, index)
         tokens.append(Token("cmd", f"{name}{{{content.strip()}}}", spaced))
@@ -138,27 +141,27 @@ def _argument(text: str, index: int) -> tuple[str, int]:
     raise Unreadable("an unclosed brace")
 
 
-def _styled(content: str, name: str, spaced: bool, tokens: list[Token]) -> None:
+def _styled(content: str, command: Token, depth: int) -> list[Token]:
     r"""`\text{cats}` is one text token, `\text{13}` and `\mathbf{10}` are their content, `\text{or}` separates."""
+    name, spaced = command.text, command.spaced
     words = content.strip(" ,.;").lower()
     if not content:
-        return
+        return []
     if words in ("and", "or"):
-        tokens.append(Token("sep", words, spaced))
-    elif name in ("mathbf", "boldsymbol", "bm") and len(content) == 1 and content in "ijk":
-        tokens.append(Token("cmd", f"unit {content}", spaced))
-    elif name in STYLE_COMMANDS and len(content) == 1 and (name != "mathrm" or content in _UPRIGHT_LETTERS):
-        tokens.append(_simple_token("num" if content.isdigit() else "word", content, spaced))
-    elif name in STYLE_COMMANDS and content in FUNCTION_NAMES:
-        tokens.append(Token("cmd", content, spaced))
-    elif _PLAIN_WORDS.fullmatch(content) or _UNIT_QUOTIENT.fullmatch(content):
-        tokens.append(Token("text", " ".join(content.split()), spaced))
-    else:
-        inner = tokenize(content)
-        if any(token.kind == "word" and len(token.text) > 1 for token in inner) and name in TEXT_COMMANDS:
-            tokens.append(Token("text", " ".join(content.split()), spaced))
-        else:
-            tokens.extend([Token("op", "{", spaced), *inner, Token("op", "}")])
+        return [Token("sep", words, spaced)]
+    if name in ("mathbf", "boldsymbol", "bm") and content in ("i", "j", "k"):
+        return [Token("cmd", f"unit {content}", spaced)]
+    if name in STYLE_COMMANDS and len(content) == 1 and (name != "mathrm" or content in _UPRIGHT_LETTERS):
+        return [_simple_token("num" if content.isdigit() else "word", content, spaced)]
+    if name in STYLE_COMMANDS and content in FUNCTION_NAMES:
+        return [Token("cmd", content, spaced)]
+    text = Token("text", " ".join(content.split()), spaced)
+    if _PLAIN_WORDS.fullmatch(content) or _UNIT_QUOTIENT.fullmatch(content):
+        return [text]
+    inner = tokenize(content, depth=depth + 1)
+    if name in TEXT_COMMANDS and any(token.kind == "word" and len(token.text) > 1 for token in inner):
+        return [text]
+    return [Token("op", "{", spaced), *inner, Token("op", "}")]
 
 
 def canonical(tokens: list[Token]) -> str:

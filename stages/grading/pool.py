@@ -150,8 +150,8 @@ class _Worker:
 
         Raises TimeoutError, with the process ended, when the wall-clock or the CPU limit was reached.
         """
-        if self.process is None or self.process.poll() is not None:
-            self._start()
+        if (self.process is None or self.process.poll() is not None) and not self._start():
+            return None
         end = time.monotonic() + wall_seconds
         try:
             self._send(encode(request), end)
@@ -168,7 +168,8 @@ class _Worker:
                 raise TimeoutError("the limit of CPU time was reached")
         return reply
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """False if the new process was killed before it was ready. RuntimeError if the program itself fails."""
         self.stop()
         paths = [str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
@@ -178,12 +179,17 @@ class _Worker:
         )
         os.set_blocking(self.process.stdin.fileno(), False)
         try:
-            ready = decode(self._reader(time.monotonic() + _START_SECONDS))
+            ready = decode(self._reader(time.monotonic() + _START_SECONDS)) is not None
+            code = 0 if ready else self.process.wait()
         except TimeoutError:
-            ready = None
-        if ready is None:
+            ready, code = False, 0
+        if not ready:
             self.stop()
-            raise RuntimeError(f"the grading process did not start: {' '.join(self.command)}")
+            if code >= 0:
+                raise RuntimeError(
+                    f"the grading process did not start (exit {code}): {' '.join(self.command)}"
+                )
+        return ready
 
     def _send(self, data: bytes, end: float) -> None:
         pipe = self.process.stdin.fileno()

@@ -1,0 +1,192 @@
+"""Faults injected into the worker pool: death, hanging, memory, CPU; order and threads."""
+
+import os
+import signal
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+from stages.grading import GraderPool, grade_response
+
+FAULTY = textwrap.dedent(
+    """
+    import os, signal, sys, time
+    from stages.grading import worker
+    from stages.grading.rewards import grade_answer
+
+    def grade(answer, references):
+        if "42424" in answer:
+            time.sleep(600)
+        if "31313" in answer:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "77777" in answer:
+            [0] * 10**12
+        if "88888" in answer:
+            while True:
+                pass
+        return grade_answer(answer, references)
+
+    worker.grade_answer = grade
+    worker.serve(int(sys.argv[1]), int(sys.argv[2]))
+    """
+)
+FAULTY_COMMAND = (sys.executable, "-c", FAULTY)
+RADICAL = r"\sqrt{8}"  # needs a worker: not decided by text or plain numbers
+
+
+def tagged(answer: str) -> str:
+    return f"</think> <answer> {answer} </answer>"
+
+
+def verdicts(results) -> list[str]:
+    return [result.verdict for result in results]
+
+
+def test_numbers_and_formats_start_no_worker():
+    with GraderPool() as pool:
+        items = [
+            (tagged("5"), "5"),
+            (tagged("0.5"), r"\frac12"),
+            ("5", 5),
+            (tagged("1" * 5_000), "7"),
+            (tagged("x"), "x"),
+        ]
+        found = verdicts(pool.grade(items, "r1_zero"))
+        assert found == ["correct", "correct", "unformatted", "too_long", "correct"]
+        assert pool.worker_pids == []
+        assert pool.counts == {"correct": 3, "unformatted": 1, "too_long": 1}
+
+
+def test_a_pool_gives_the_verdicts_of_the_function_in_order():
+    answers = [r"2\sqrt{2}", "3", r"\sqrt{2}\cdot 2", "9**9**9**9", "", "no tags", r"8^{1/2}", "\ud800"]
+    items = [(tagged(answer) if answer != "no tags" else answer, RADICAL) for answer in answers] * 5
+    with GraderPool(workers=2) as pool:
+        graded = pool.grade(items, "r1_zero")
+        assert len(pool.worker_pids) == 2
+    assert graded == [grade_response(response, truth, "r1_zero") for response, truth in items]
+
+
+def test_an_empty_batch_and_several_references():
+    with GraderPool() as pool:
+        assert pool.grade([], "r1_zero") == []
+        assert verdicts(pool.grade([(tagged("2\\sqrt{2}"), ["7", RADICAL])], "r1_zero")) == ["correct"]
+
+
+def test_errors_of_the_caller_come_at_once():
+    with GraderPool() as pool:
+        with pytest.raises(TypeError, match="ground_truth"):
+            pool.submit([(tagged("5"), None)], "r1_zero")
+        with pytest.raises(ValueError, match="kind"):
+            pool.submit([(tagged("5"), "5")], "r2_zero")
+    with pytest.raises(ValueError, match="workers"):
+        GraderPool(workers=0)
+
+
+def test_a_killed_worker_is_replaced_between_and_within_batches():
+    with GraderPool() as pool:
+        item = (tagged("2\\sqrt{2}"), RADICAL)
+        assert verdicts(pool.grade([item], "r1_zero")) == ["correct"]
+        first = pool.worker_pids[0]
+        os.kill(first, signal.SIGKILL)
+        batch = pool.submit([item] * 2_000, "r1_zero")
+        while not (second := [pid for pid in pool.worker_pids if pid != first]):
+            time.sleep(0.01)
+        os.kill(second[0], signal.SIGKILL)
+        assert verdicts(batch.result()) == ["correct"] * 2_000
+
+
+def test_an_answer_that_kills_its_worker_twice_is_a_timeout_and_the_others_are_graded():
+    items = [(tagged(answer), RADICAL) for answer in ("2\\sqrt{2}", "31313x", "8^{1/2}", "31313x", "3x")]
+    with GraderPool(command=FAULTY_COMMAND) as pool:
+        graded = pool.grade(items, "r1_zero")
+    assert verdicts(graded) == ["correct", "timeout", "correct", "timeout", "wrong"]
+    assert "died" in graded[1].reason
+
+
+def test_a_hanging_answer_is_ended_and_the_others_are_graded():
+    items = [(tagged(answer), RADICAL) for answer in ("2\\sqrt{2}", "42424x", "8^{1/2}")]
+    with GraderPool(wall_seconds=1.0, command=FAULTY_COMMAND) as pool:
+        graded = pool.grade(items, "r1_zero")
+    assert verdicts(graded) == ["correct", "timeout", "correct"]
+    assert "wall-clock" in graded[1].reason
+
+
+def test_cpu_time_ends_a_busy_answer():
+    items = [(tagged(answer), RADICAL) for answer in ("88888x", "8^{1/2}")]
+    with GraderPool(cpu_seconds=1, command=FAULTY_COMMAND) as pool:
+        graded = pool.grade(items, "r1_zero")
+    assert verdicts(graded) == ["timeout", "correct"]
+    assert "CPU" in graded[0].reason
+
+
+def test_memory_past_the_limit_is_counted_as_too_long():
+    items = [(tagged(answer), RADICAL) for answer in ("77777x", "8^{1/2}")]
+    with GraderPool(memory_mb=512, command=FAULTY_COMMAND) as pool:
+        graded = pool.grade(items, "r1_zero")
+        assert pool.counts == {"too_long": 1, "correct": 1}
+    assert verdicts(graded) == ["too_long", "correct"]
+    assert "memory" in graded[0].reason
+
+
+def test_a_stopped_worker_does_not_stop_the_pool():
+    item = (tagged("2\\sqrt{2}"), RADICAL)
+    with GraderPool(wall_seconds=1.0) as pool:
+        pool.grade([item], "r1_zero")
+        os.kill(pool.worker_pids[0], signal.SIGSTOP)
+        graded = pool.grade([item, item], "r1_zero")
+    assert verdicts(graded) == ["timeout", "correct"]
+
+
+def test_a_worker_that_cannot_start_is_a_loud_error():
+    with (
+        GraderPool(command=(sys.executable, "-c", "raise SystemExit(3)")) as pool,
+        pytest.raises(RuntimeError, match="did not start"),
+    ):
+        pool.grade([(tagged("8^{1/2}"), RADICAL)], "r1_zero")
+
+
+def test_many_threads_share_one_pool_and_keep_their_order():
+    results: dict[int, list[str]] = {}
+    with GraderPool(workers=2) as pool:
+
+        def work(thread: int) -> None:
+            answers = [r"2\sqrt{2}" if index % 3 else rf"{thread}\sqrt{{{index + 3}}}" for index in range(30)]
+            results[thread] = verdicts(
+                pool.grade([(tagged(answer), RADICAL) for answer in answers], "r1_zero")
+            )
+
+        threads = [threading.Thread(target=work, args=(index,)) for index in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    expected = ["correct" if index % 3 else "wrong" for index in range(30)]
+    assert results[3] == expected
+    assert set(results) == set(range(5))
+
+
+def test_submitting_does_not_wait():
+    """With its worker stopped the pool cannot grade, and yet `submit` returns."""
+    item = (tagged("2\\sqrt{2}"), RADICAL)
+    with GraderPool() as pool:
+        pool.grade([item], "r1_zero")
+        pid = pool.worker_pids[0]
+        os.kill(pid, signal.SIGSTOP)
+        batch = pool.submit([item, (tagged("5"), "5")], "r1_zero")
+        assert not batch.done()
+        os.kill(pid, signal.SIGCONT)
+        assert verdicts(batch.result()) == ["correct", "correct"]
+
+
+def test_closing_ends_the_workers_and_refuses_more_work():
+    pool = GraderPool()
+    pool.grade([(tagged("8^{1/2}"), RADICAL)], "r1_zero")
+    (pid,) = pool.worker_pids
+    pool.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(RuntimeError):
+        pool.grade([(tagged("8^{1/2}"), RADICAL)], "r1_zero")
