@@ -74,7 +74,7 @@ def read(text: str, grouping: bool = True) -> Reading:
         spelling = canonical(tokens)
         answer = read_special(unwrapped(plain)) or read_tokens(tokens, Scope(Budget()))
         return Reading(plain, spelling, answer)
-    except TooBig as error:
+    except (TooBig, RecursionError) as error:  # the second only for a caller deep in its own stack
         return Reading(plain, spelling, problem=str(error), too_big=True)
     except Unreadable as error:
         return Reading(plain, spelling, problem=str(error))
@@ -113,7 +113,7 @@ def _decide_answers(gold: Reading, answer: Reading) -> Decision:
         rule = match(gold.answer, answer.answer, Budget())
         if rule is None and isinstance(gold.answer, Listing) and "," in answer.text:
             rule = match(gold.answer, read(answer.text, grouping=False).answer, Budget())
-    except TooBig as error:
+    except (TooBig, RecursionError) as error:
         return Decision("too_long", str(error), gold, answer)
     except Unreadable as error:
         return Decision("wrong", str(error), gold, answer)

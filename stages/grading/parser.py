@@ -68,13 +68,11 @@ class _Parser(Cursor):
         self.bars = 0  # open absolute-value bars: inside them a bar closes
 
     def sum(self) -> Node:
-        self.descend()
         terms = [self.product()]
         while self.at("+", "-"):
             sign = self.take().text
             term = self.product()
             terms.append(term if sign == "+" else negative(term))
-        self.ascend()
         return terms[0] if len(terms) == 1 else Add(tuple(terms))
 
     def product(self) -> Node:
@@ -139,13 +137,11 @@ class _Parser(Cursor):
 
     def exponent(self) -> Node:
         """One TeX argument, or a signed number, as in the plain `10^-5` and `2^10`."""
-        self.descend()
         minus = self.signs()
         node = self.atom(mixed=False)
         if self.at("^"):
             self.take()
             node = Pow(node, self.exponent())
-        self.ascend()
         return negative(node) if minus else node
 
     def argument(self) -> Node:
@@ -159,7 +155,13 @@ class _Parser(Cursor):
         return self.atom(mixed=False)
 
     def atom(self, mixed: bool = True) -> Node:
-        token = self.take()
+        """A number, letter, function or bracket; all nesting passes through here and is counted."""
+        self.descend()
+        node = self._atom(self.take(), mixed)
+        self.ascend()
+        return node
+
+    def _atom(self, token: Token, mixed: bool) -> Node:
         match token.kind:
             case "num":
                 return self.mixed(token) if mixed else number_literal(token.text)
