@@ -20,6 +20,7 @@ include: "workflow/rules/models.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/rollouts.smk"
 include: "workflow/rules/sft.smk"
+include: "workflow/rules/expert_iteration.smk"
 include: "workflow/rules/grpo.smk"
 include: "workflow/rules/report.smk"
 

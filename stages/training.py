@@ -18,9 +18,10 @@ from typing import Any
 from stages import config, console, records
 from stages.config import STAGES, Trained
 from stages.early_end import failure
-from stages.engines.rollouts import VALIDATION, sample_and_grade
+from stages.engines.rollouts import VALIDATION
 from stages.engines.transformers import TransformersEngine
 from stages.examples import first, read_examples
+from stages.graded import sample_and_grade
 from stages.grading.pool import GraderPool
 from stages.measure import validation_metrics
 from stages.parts import Parts

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from stages.config import ConfigError, Curated, DataSource, JsonLines, nearest, parse
+from stages.config import ConfigError, Curated, DataSource, JsonLines, MathStyle, ReasoningGym, nearest, parse
+from stages.tasks import reasoning_gym_answers
 
 SOURCES = {get_args(kind.model_fields["source"].annotation)[0]: kind for kind in get_args(get_args(DataSource)[0])}
 Datasets = Mapping[str, Any]
@@ -37,8 +38,11 @@ def _source(name: str, values: dict[str, Any]) -> Any:
 
 def _faults(name: str, data: Datasets) -> Iterator[str]:
     source = data[name]
-    if "path" in type(source).model_fields and not Path(source.path).is_file():
-        yield f"data.{name}.path: there is no file {source.path} ({relative_paths()})"
+    path = getattr(source, "path", None)
+    if path is not None and not Path(path).is_file():
+        yield f"data.{name}.path: there is no file {path} ({relative_paths()})"
+    if isinstance(source, ReasoningGym) and (fault := reasoning_gym_answers.fault(source.dataset)) is not None:
+        yield f"data.{name}.dataset: {fault}"
     if isinstance(source, Curated):
         yield from _curation_faults(f"data.{name}.dataset", source.dataset, data)
 
@@ -63,7 +67,9 @@ def has_responses(name: str, data: Datasets) -> bool:
     source = data[name]
     if isinstance(source, JsonLines):
         return source.response is not None
-    return source.source in ("arithmetic_traces", "curated")
+    if isinstance(source, MathStyle):
+        return source.responses
+    return source.source in ("arithmetic_traces", "gsm8k", "tulu3", "dart_math", "curated")
 
 
 def with_responses(data: Datasets) -> str:

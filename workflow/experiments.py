@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from stages.config import STAGES, ConfigError, Strict, explain, nearest
+from stages.config import STAGES, ConfigError, FineTuned, Sampled, Strict, explain, nearest
 from workflow import datasets
 from workflow.datasets import Datasets
 
 Values = dict[str, Any]
 DATASET_KEYS = ("train", "validation")
+TUNING_KEYS = set(FineTuned.model_fields) - set(Sampled.model_fields)
 
 
 class Experiment(Strict):
@@ -84,6 +85,8 @@ def _inheritance_faults(key: str, source: str, name: str, experiments: Experimen
     elif key not in experiments[source].swept():
         swept = ", ".join(experiments[source].swept()) or "nothing"
         yield f"{where}: {source} does not sweep {key}; it sweeps {swept}"
+    elif experiment.stage == "expert_iteration" and key not in TUNING_KEYS:
+        yield f"{where}: expert iteration inherits what its fine-tuning uses alone; give {key} a value here"
     if key in experiment.fixed or key in experiment.swept():
         yield f"{where}: {key} is given a value in this experiment as well; keep one of them"
 

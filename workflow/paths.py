@@ -21,6 +21,11 @@ def run(results: str, experiment: str, run: str) -> str:
     return f"{results}/runs/{experiment}/{run}"
 
 
+def round_folder(run: str, number: int | str) -> str:
+    """Folder of one round of expert iteration, within that of its run."""
+    return f"{run}/round_{number}"
+
+
 def winner(results: str, experiment: str) -> str:
     return f"{results}/winners/{experiment}.json"
 

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import Curated, nearest
+from stages.config import Curated, ExpertIteration, Sampled, nearest
 from workflow import paths
 from workflow.fingerprint import fingerprint
 from workflow.schema import BASE, Config
@@ -56,6 +56,10 @@ def training(config: Config, experiment: str, run: str) -> Spec:
     }
 
 
+def collection(config: Config, experiment: str, run: str) -> Spec:
+    return {**training(config, experiment, run), "stage": "collect"}
+
+
 def selection(config: Config, experiment: str) -> Spec:
     plan = _plain(config.experiments[experiment])
     return {"stage": "select", "name": experiment, "experiment": plan, "runs": config.runs[experiment]}
@@ -95,6 +99,53 @@ def report(config: Config) -> Spec:
             for name, experiment in config.experiments.items()
         },
     }
+
+
+# ---------------------------------------------------------------- one round of expert iteration
+#
+# A round knows nothing of how many there are: with more of them, the first ones stay as they are.
+
+
+def round_sampling(config: Config, experiment: str, run: str, round: str) -> Spec:
+    values = config.runs[experiment][run]
+    shared = {key: values[key] for key in Sampled.model_fields}
+    own = {
+        "dataset": values["train"],
+        "num_examples": values["question_batch_size"],
+        "group_size": values["group_size"],
+    }
+    model = _policy_before(round)
+    return {**_round("sample", experiment, run, round), "model": model, "values": {**shared, **own, "model": model}}
+
+
+def round_grading(config: Config, experiment: str, run: str, round: str) -> Spec:
+    return {**round_sampling(config, experiment, run, round), "stage": "grade"}
+
+
+def round_survivors(config: Config, experiment: str, run: str, round: str) -> Spec:
+    removed = config.runs[experiment][run]["remove_duplicates"]
+    return {**_round("survivors", experiment, run, round), "values": {"remove_duplicates": removed}}
+
+
+def round_tuning(config: Config, experiment: str, run: str, round: str) -> Spec:
+    """Fine-tuning on the survivors, of which there may be none."""
+    plan = config.experiments[experiment]
+    settings = ExpertIteration.model_validate(config.runs[experiment][run]).round_of_sft()
+    return {
+        **_round("sft", experiment, run, round),
+        "model": _policy_before(round),
+        "values": {key: value for key, value in _plain(settings).items() if key not in plan.inherit},
+        "inherit": dict(plan.inherit),
+        "may_be_empty": True,
+    }
+
+
+def _round(stage: str, experiment: str, run: str, number: str) -> Spec:
+    return {"stage": stage, "name": f"{experiment}/{run}/round {number}", "round": int(number)}
+
+
+def _policy_before(number: str) -> str:
+    return BASE if int(number) == 1 else f"round {int(number) - 1}"
 
 
 def _plain(model: BaseModel) -> dict[str, Any]:

@@ -1,15 +1,12 @@
-"""From examples to graded ROLLOUTS rows: render, tokenise once, sample, grade."""
+"""From examples to ROLLOUTS rows: render, tokenise once, sample. Nothing here knows of grading."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from stages.grading.pool import GraderPool
-
 from stages.config import Sampled
 from stages.engines.protocol import Engine, Request, Sampling, sample_seed
-from stages.grading.verdict import Verdict
 from stages.tasks.prompts import render
 
 Row = dict[str, Any]
@@ -75,44 +72,3 @@ def sample_rows(
 def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
-
-
-def reward_columns(verdict: Verdict) -> Row:
-    """The four columns that grading fills."""
-    return {**verdict.rewards(), "verdict": verdict.verdict}
-
-
-def sample_and_grade(
-    engine: Engine,
-    tokenize: Callable[[str], list[int]],
-    examples: Sequence[Example],
-    settings: Sampled,
-    pool: GraderPool,
-    *,
-    step: int,
-    group_size: int,
-    seed_step: int,
-    model: str,
-    run: str,
-) -> list[Row]:
-    """Graded rows. While one chunk of examples is sampled, the grader works on the chunks before it."""
-    rows: list[Row] = []
-    pending = []
-    for chunk in chunks(examples, max(1, settings.sampling_batch_size // group_size)):
-        fresh = sample_rows(
-            engine,
-            tokenize,
-            chunk,
-            settings,
-            step=step,
-            group_size=group_size,
-            seed_step=seed_step,
-            model=model,
-            run=run,
-        )
-        pending.append(pool.submit([(row["response"], row["ground_truth"]) for row in fresh], settings.reward))
-        rows += fresh
-    verdicts = [verdict for future in pending for verdict in future.result()]
-    for row, verdict in zip(rows, verdicts, strict=True):
-        row.update(reward_columns(verdict))
-    return rows

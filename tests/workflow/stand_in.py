@@ -65,7 +65,8 @@ def base_model(spec, files):
 
 def sample(spec, files):
     examples = records.read_table(Path(files["data"]), records.EXAMPLES).to_pylist()
-    rows = [rollout(example, 0, spec, "correct") for example in examples]
+    size = spec["values"]["group_size"] if "round" in spec else 1
+    rows = [rollout(example, 0, spec, "correct") | {"sample_index": i} for example in examples for i in range(size)]
     ungraded = [row | dict.fromkeys(("format_reward", "answer_reward", "reward", "verdict")) for row in rows]
     write(files["rollouts"], ungraded, records.ROLLOUTS, spec)
 

@@ -23,6 +23,7 @@ BASE_MODEL = paths.base_model(RESULTS)
 DATASET = paths.dataset(RESULTS, "{dataset}")
 EVALUATION = paths.evaluation(RESULTS, "{evaluation}")
 RUN = paths.run(RESULTS, "{experiment}", "{run}")
+ROUND = paths.round_folder(RUN, "{round}")
 WINNER = paths.winner(RESULTS, "{experiment}")
 SUMMARY = paths.summary(RESULTS, "{experiment}")
 
@@ -41,6 +42,7 @@ wildcard_constraints:
     evaluation=one_of(CONFIG.evaluations),
     experiment=one_of(CONFIG.experiments),
     run=r"(?:[^/]+=[^/]+/)*seed=\d+",
+    round=r"[1-9]\d*",
 
 
 def spec_of(build, wildcards):
