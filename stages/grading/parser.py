@@ -3,20 +3,18 @@
 import re
 from fractions import Fraction
 
-from stages.grading.cursor import Cursor
+from stages.grading.arithmetic import BRACKETS, Arithmetic
 from stages.grading.lexer import Token, canonical
-from stages.grading.limits import TooBig, Unreadable
+from stages.grading.limits import Unreadable
+from stages.grading.literals import apply_function, number_literal
 from stages.grading.nodes import (
-    Add,
     Apply,
     Call,
     Const,
-    Degree,
     Div,
     Mul,
     Node,
     Num,
-    Percent,
     Pow,
     Sym,
     negative,
@@ -27,132 +25,24 @@ from stages.grading.vocabulary import (
     FUNCTION_NAMES,
     GREEK_LETTERS,
     INVERTIBLE,
-    SEVERAL_ARGUMENTS,
     reads_as_product,
 )
 
 _CONSTANTS = {"pi": Const("pi"), "infty": Const("inf"), "inf": Const("inf"), "infinity": Const("inf")}
 _PREFIXED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|ln|log)([a-zA-Z])")
-_OPENING = {"(": ")", "[": "]", "{": "}", "|": "|", "⌊": "⌋", "⌈": "⌉"}
-_REPEATING = re.compile(r"([0-9]*)\.([0-9]*)\\overline\s*\{([0-9]+)\}")
-_MAX_POSTFIX = 4
 
 
 def parse_expression(tokens: list[Token]) -> Node:
     """The expression a token list spells, all of it. Raises Unreadable or TooBig."""
     parser = _Parser(tokens)
-    node = parser.sum()
+    node = parser.group()
     if parser.peek() is not None:
         raise Unreadable(f"unexpected {parser.peek().text!r}")
     return node
 
 
-def number_literal(text: str) -> Num:
-    """An integer, decimal, scientific or repeating decimal literal as an exact rational."""
-    if match := _REPEATING.fullmatch(text):
-        whole, head, cycle = match.groups()
-        tail = Fraction(int(cycle), (10 ** len(cycle) - 1) * 10 ** len(head))
-        return Num(Fraction(int((whole + head) or "0"), 10 ** len(head)) + tail)
-    mantissa, _, exponent = text.lower().partition("e")
-    whole, _, part = mantissa.partition(".")
-    power = int(exponent or "0")
-    if abs(power) > 1_000:
-        raise TooBig(f"a decimal exponent of {power}; the limit is 1000")
-    value = Fraction(int(whole + part)) * Fraction(10) ** (power - len(part))
-    return Num(value, max(0, len(part) - power) if part or exponent else None)
-
-
-class _Parser(Cursor):
-    def __init__(self, tokens: list[Token]):
-        super().__init__(tokens)
-        self.bars = 0  # open absolute-value bars: inside them a bar closes
-
-    def sum(self) -> Node:
-        terms = [self.product()]
-        while self.at("+", "-"):
-            sign = self.take().text
-            term = self.product()
-            terms.append(term if sign == "+" else negative(term))
-        return terms[0] if len(terms) == 1 else Add(tuple(terms))
-
-    def product(self) -> Node:
-        """Factors from left to right; `a/bc` with a letter below is refused because readers disagree on it."""
-        above, below = [self.signed()], []
-        slash_letter = False
-        while (token := self.peek()) is not None:
-            if self.at("*", "/"):
-                self.take()
-                letter = self.peek() is not None and self.peek().kind in ("word", "letter")
-                factor = self.signed()
-                (below if token.text == "/" else above).append(factor)
-                slash_letter = token.text == "/" and letter
-            elif self.starts_factor(token):
-                if slash_letter:
-                    raise Unreadable("a slash before an implied product has two readings")
-                above.append(self.power())
-            else:
-                break
-        top = above[0] if len(above) == 1 else Mul(tuple(above))
-        if not below:
-            return top
-        return Div(top, below[0] if len(below) == 1 else Mul(tuple(below)))
-
-    def signed(self) -> Node:
-        minus = self.signs()
-        node = self.power()
-        return negative(node) if minus else node
-
-    def starts_factor(self, token: Token) -> bool:
-        if token.kind in ("word", "letter", "text"):
-            return True
-        if token.kind == "cmd":
-            return token.text not in ("over", "choose")
-        if token.kind == "num":
-            return self.tokens[self.index - 1].kind not in ("num", "word", "letter")
-        return token.kind == "op" and token.text in _OPENING and not (token.text == "|" and self.bars)
-
-    def power(self) -> Node:
-        node = self.postfix(self.atom())
-        if not self.at("^"):
-            return node
-        self.take()
-        return self.postfix(Pow(node, self.exponent()))
-
-    def postfix(self, node: Node) -> Node:
-        for _ in range(_MAX_POSTFIX):
-            if self.at("!"):
-                self.take()
-                if self.at("!"):
-                    raise Unreadable("double factorials are not read")
-                node = Call("factorial", (node,))
-            elif self.at("%"):
-                self.take()
-                node = Percent(node)
-            elif self.at("°"):
-                self.take()
-                node = Degree(node)
-            else:
-                break
-        return node
-
-    def exponent(self) -> Node:
-        """One TeX argument, or a signed number, as in the plain `10^-5` and `2^10`."""
-        minus = self.signs()
-        node = self.atom(mixed=False)
-        if self.at("^"):
-            self.take()
-            node = Pow(node, self.exponent())
-        return negative(node) if minus else node
-
-    def argument(self) -> Node:
-        r"""One TeX argument: a group, or the first digit or letter (`\frac12` is one half)."""
-        token = self.peek()
-        if token is not None and token.kind in ("num", "word") and len(token.text) > 1:
-            if token.kind == "num" and not token.text.isdigit():
-                return self.atom(mixed=False)
-            first, rest = Token(token.kind, token.text[0]), Token(token.kind, token.text[1:])
-            self.tokens[self.index : self.index + 1] = [first, rest]
-        return self.atom(mixed=False)
+class _Parser(Arithmetic):
+    """Atoms: numbers, letters, functions and brackets."""
 
     def atom(self, mixed: bool = True) -> Node:
         """A number, letter, function or bracket; all nesting passes through here and is counted."""
@@ -173,7 +63,7 @@ class _Parser(Cursor):
                 return self.text(token)
             case "cmd":
                 return self.command(token.text)
-        if token.text in _OPENING:
+        if token.text in BRACKETS:
             return self.bracket(token.text)
         raise Unreadable(f"unexpected {token.text!r}")
 
@@ -196,7 +86,7 @@ class _Parser(Cursor):
                 below = self.sum()
                 node = Div(node, below) if token.text == "over" else Call("binom", (node, below))
             self.bars = bars
-        self.expect(_OPENING[opening])
+        self.expect(BRACKETS[opening])
         names = {"|": "abs", "⌊": "floor", "⌈": "ceil"}
         return Call(names[opening], (node,)) if opening in names else node
 
@@ -303,7 +193,7 @@ class _Parser(Cursor):
                 base = self.argument() if self.at("{") else self.atom(mixed=False)
         if power == Num(Fraction(-1)) and name in INVERTIBLE:
             name, power = "arc" + name, None
-        node = _apply(name, self.function_arguments(), base)
+        node = apply_function(name, self.function_arguments(), base)
         return node if power is None else Pow(node, power)
 
     def radical(self, name: str) -> Node:
@@ -346,17 +236,3 @@ class _Parser(Cursor):
         self.expect(")")
         self.bars = bars
         return tuple(arguments)
-
-
-def _apply(name: str, arguments: tuple, base: Node | None) -> Node:
-    """A known function; a logarithm without a base keeps its unknown base, so it never equals \\ln."""
-    if len(arguments) != 1 and name not in SEVERAL_ARGUMENTS:
-        raise Unreadable(f"{name} takes one argument")
-    if name == "exp":
-        return Pow(Const("e"), arguments[0])
-    if name not in ("log", "lg"):
-        return Call(name, arguments)
-    logarithm = Call("ln", arguments)
-    if base is None and name == "log":
-        return Mul((logarithm, Sym("1/ln(base)")))
-    return Div(logarithm, Call("ln", (base if name == "log" else Num(Fraction(10)),)))
