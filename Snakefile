@@ -1,6 +1,7 @@
 # The post-training ladder. What runs is said in config.yaml; each rule is one program of stages/.
 #
-#   snakemake --cores 2                          everything, up to results/report.html
+#   snakemake --cores 2                          the main experiments, up to results/report.html
+#   snakemake --cores 2 ladder                   all experiments, up to results/ladder.html
 #   snakemake --cores 2 results/grpo_lr_sweep    one experiment: its runs, winner, table and curves
 #   snakemake -n                                 what would run, and why; what inherits from a winner that is still to be
 #                                                chosen is listed too, and will run only if that winner changes
@@ -27,6 +28,7 @@ include: "workflow/rules/report.smk"
 
 localrules:
     all,
+    ladder,
     select,
     experiment,
     report,
@@ -35,5 +37,11 @@ localrules:
 rule all:
     default_target: True
     input:
-        [SUMMARY.format(experiment=name) for name in CONFIG.experiments],
+        summaries_of("report"),
         f"{RESULTS}/report.html",
+
+
+rule ladder:
+    input:
+        summaries_of("ladder"),
+        f"{RESULTS}/ladder.html",

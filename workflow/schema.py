@@ -11,12 +11,21 @@ from typing import Any
 from pydantic import Field
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import ConfigError, Evaluation, ModelSource, Strict, parse
+from stages.config import ConfigError, Evaluation, ModelSource, Strict, nearest, parse
 from workflow import datasets, experiments
 from workflow.experiments import Experiment
 
 BASE = "base"  # the one policy that evaluations and training start from
-RESERVED = ("runs", "winners", "models", "data", "evaluations", "report", "preset")  # what else lies in results/
+RESERVED = (
+    "runs",
+    "winners",
+    "models",
+    "data",
+    "evaluations",
+    "report",
+    "ladder",
+    "preset",
+)  # what else lies in results/
 MODEL_FILES = {
     "config.json": ["config.json"],
     "a tokenizer (tokenizer.json)": ["tokenizer.json", "tokenizer.model", "vocab.json"],
@@ -33,11 +42,13 @@ class Layout(Strict):
     data: dict[str, dict[str, Any]]
     evaluations: dict[str, Evaluation] = Field(default_factory=dict)
     experiments: dict[str, Experiment] = Field(default_factory=dict)
+    main: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Config:
-    """A config file without faults. `runs`: experiment -> run path -> values, defaults filled in."""
+    """A config file without faults. `runs`: experiment -> run path -> values, defaults filled in. `main`: the
+    experiments of the default target."""
 
     preset: str
     results: str
@@ -46,6 +57,7 @@ class Config:
     evaluations: dict[str, Evaluation]
     experiments: dict[str, Experiment]
     runs: dict[str, dict[str, dict[str, Any]]]
+    main: tuple[str, ...]
 
 
 def load(config: dict[str, Any]) -> Config:
@@ -61,7 +73,8 @@ def load(config: dict[str, Any]) -> Config:
         lines = dict.fromkeys(str(error).splitlines())  # the runs of one experiment share their faults
         raise WorkflowError("the config cannot work:\n" + "\n".join(f"  {line}" for line in lines)) from None
     results = layout.results.rstrip("/")
-    return Config(layout.preset, results, layout.model, data, layout.evaluations, layout.experiments, runs)
+    main = tuple(layout.experiments) if layout.main is None else layout.main
+    return Config(layout.preset, results, layout.model, data, layout.evaluations, layout.experiments, runs, main)
 
 
 def _raise(faults: Iterator[str] | list[str]) -> None:
@@ -94,6 +107,9 @@ def _name_faults(layout: Layout) -> Iterator[str]:
                 yield f"{section}.{name}: names are made of a-z, 0-9 and _"
             elif section == "experiments" and name in RESERVED:
                 yield f"{section}.{name}: {layout.results}/{name} has another meaning; choose another name"
+    for name in layout.main or ():
+        if name not in layout.experiments:
+            yield f"main: no experiment named {name!r}; {nearest(name, list(layout.experiments))}"
 
 
 def _model_faults(model: ModelSource) -> Iterator[str]:

@@ -69,12 +69,12 @@ def summary(config: Config, experiment: str) -> Spec:
     return {**selection(config, experiment), "stage": "summarize"}
 
 
-def report(config: Config) -> Spec:
-    """Everything the report shows, and where it lies."""
+def report(config: Config, page: str) -> Spec:
+    """Everything a report shows, and where it lies. `page`: "report" (the main experiments) or "ladder" (all)."""
     results = config.results
     return {
         "stage": "report",
-        "name": "report",
+        "name": page,
         "preset": config.preset,
         "model": _plain(config.model),
         "base_metrics": f"{paths.base_model(results)}.metrics.parquet",
@@ -97,8 +97,13 @@ def report(config: Config) -> Spec:
                 "runs": {run: paths.run(results, name, run) for run in config.runs[name]},
             }
             for name, experiment in config.experiments.items()
+            if name in shown(config, page)
         },
     }
+
+
+def shown(config: Config, page: str) -> tuple[str, ...]:
+    return config.main if page == "report" else tuple(config.experiments)
 
 
 # ---------------------------------------------------------------- one round of expert iteration

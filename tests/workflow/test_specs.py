@@ -54,7 +54,7 @@ def test_each_kind_names_its_program():
         specs.training(loaded, "rates", "learning_rate=0.1/seed=0"),
         specs.selection(loaded, "rates"),
         specs.summary(loaded, "rates"),
-        specs.report(loaded),
+        specs.report(loaded, "report"),
     ]
     stages = ["base_model", "prepare", "curate", "sample", "grade", "grpo", "select", "summarize", "report"]
     assert [spec["stage"] for spec in built] == stages

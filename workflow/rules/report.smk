@@ -42,9 +42,23 @@ rule experiment:
         " {params.runs:q} &> {log:q}"
 
 
+def summaries_of(page):
+    return [paths.summary(RESULTS, name) for name in specs.shown(CONFIG, page)]
+
+
+def read_by(wildcards):
+    """Input function: every file that the page shows something of."""
+    names = specs.shown(CONFIG, wildcards.page)
+    of_runs = ("metrics.parquet", "generations.parquet", "status.json")
+    return [
+        *(paths.winner(RESULTS, name) for name in names),
+        *(f"{paths.run(RESULTS, name, run)}/{file}" for name in names for run in CONFIG.runs[name] for file in of_runs),
+    ]
+
+
 rule report:
     input:
-        spec=spec_file(f"{RESULTS}/report.spec.json", specs.report),
+        spec=spec_file(f"{RESULTS}/{{page}}.spec.json", specs.report),
         base=f"{BASE_MODEL}.metrics.parquet",
         examples=[paths.dataset(RESULTS, name) for name in CONFIG.data],
         evaluations=[
@@ -52,23 +66,19 @@ rule report:
             for name in CONFIG.evaluations
             for file in ("graded", "metrics")
         ],
-        summaries=[paths.summary(RESULTS, name) for name in CONFIG.experiments],
-        winners=[paths.winner(RESULTS, name) for name in CONFIG.experiments],
-        runs=[
-            f"{paths.run(RESULTS, name, run)}/{file}"
-            for name, runs in CONFIG.runs.items()
-            for run in runs
-            for file in ("metrics.parquet", "generations.parquet", "status.json")
-        ],
+        summaries=lambda w: summaries_of(w.page),
+        runs=read_by,
     output:
-        html=f"{RESULTS}/report.html",
-        markdown=f"{RESULTS}/report.md",
+        html=f"{RESULTS}/{{page}}.html",
+        markdown=f"{RESULTS}/{{page}}.md",
     log:
-        "logs/report.log",
+        "logs/report/{page}.log",
+    wildcard_constraints:
+        page="report|ladder",
     params:
         spec=spec_text(specs.report),
     message:
-        "Write the report."
+        "Write the {wildcards.page}."
     shell:
         "{PYTHON} -m stages.report --spec {input.spec:q} --html {output.html:q} --markdown {output.markdown:q}"
         " &> {log:q}"
