@@ -18,7 +18,7 @@ from stages.grading.answers import (
 from stages.grading.exact import fold
 from stages.grading.limits import STATED_DIGITS
 from stages.grading.nodes import Degree, Div, Mul, Node, Num, Percent, symbols
-from stages.grading.numeric import Budget, Undefined
+from stages.grading.numeric import Budget
 from stages.grading.quick import Number, has_finite_decimal, stands_for, stated_digits
 from stages.grading.realsets import as_pieces, infinity_sign, same_set
 from stages.grading.sameness import close_to_decimal, constant_ratio, same_function
@@ -83,7 +83,7 @@ def _rounds(node: Node, decimal: Node, budget: Budget) -> bool:
         return False
     if stated_digits(Number(decimal.value, decimal.places)) < STATED_DIGITS:
         return False
-    if isinstance(node, Num) and has_finite_decimal(node.value):
+    if symbols(node) or (isinstance(node, Num) and has_finite_decimal(node.value)):
         return False
     return close_to_decimal(node, decimal, budget)
 

@@ -6,7 +6,7 @@ from stages.grading.lexer import Token
 from stages.grading.limits import TooBig, Unreadable
 from stages.grading.names import read_name
 from stages.grading.nodes import Add, Node, Sym, negative, symbols
-from stages.grading.numeric import Budget, Undefined
+from stages.grading.numeric import Budget
 from stages.grading.parser import parse_expression
 from stages.grading.realsets import INFINITY, MINUS_INFINITY, Bound, Piece, bound, complement, intersection
 from stages.grading.sameness import same_function
@@ -53,6 +53,8 @@ def _read_equation(sides: list[list[Token]], scope: Scope, read: Read) -> Answer
     if not any(symbols(value.node) for value in values):
         _check_chain(values, scope.budget)
         return values[-1]
+    if all(same_function(value.node, values[-1].node, scope.budget) for value in values[:-1]):
+        return values[-1]  # an identity, `2x + 2x = 4x`, states its last side
     if len(values) != 2:
         raise Unreadable("a chain of equations")
     return Equation(fold(Add((values[0].node, negative(values[1].node)))))
@@ -64,11 +66,7 @@ def _check_chain(values: list[Answer], budget: Budget) -> None:
     for value in values[:-1]:
         if not isinstance(value, Value) or not isinstance(last, Value) or value.unit not in (None, last.unit):
             raise Unreadable("a chain of different things")
-        try:
-            equal = value.node == last.node or same_function(value.node, last.node, budget)
-        except Undefined:
-            equal = False
-        if not equal:
+        if value.node != last.node and not same_function(value.node, last.node, budget):
             raise Unreadable("an equation that does not hold")
 
 

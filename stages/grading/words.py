@@ -8,9 +8,9 @@ _TEXT = re.compile(
 _ALLOWED = re.compile(r"[\w\s,.'’\-:&%°;?/]*[^\W\d_][\w\s,.'’\-:&%°;?/]*")
 _SEPARATOR = re.compile(r"\s*(?:,|;|&|\band\b|\bor\b)\s*")
 _ARTICLE = re.compile(r"(?:the|an?)\s+")
-_OPTION = re.compile(r"\(?\s*([A-Ja-j])\s*\)?[.:]?")
-_LABELLED = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:])(?:[:.]\s*|\s+)([\w\\$(-].*)", re.DOTALL)
-_OTHER_OPTION = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
+_OPTION = re.compile(r"\(?\s*([A-Ha-h])\s*\)?[.:]?")
+_LABELLED = re.compile(r"(?:\(\s*([A-H])\s*\)|([A-H])\s*[).:])(?:[:.]\s*|\s+)([\w\\$(-].*)", re.DOTALL)
+_OTHER_OPTION = re.compile(r"(?<![A-Za-z])[A-H](?![A-Za-z])")
 _NUMBERS = {
     name: str(value)
     for value, name in enumerate(
@@ -58,7 +58,7 @@ def spelled_out(text: str) -> str | None:
 def same_option(gold: str, answer: str) -> bool:
     """Whether the gold is an option letter and the answer the same letter, bracketed or with the option's text."""
     wanted = _OPTION.fullmatch(unwrapped(gold))
-    if wanted is None:
+    if wanted is None or wanted[1] == "e":  # Euler's number is no option
         return False
     answer = unwrapped(answer)
     given = _OPTION.fullmatch(answer)
