@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -112,6 +113,101 @@ class Gsm8k(Strict):
     path: str
 
 
+class DatasetFiles(Strict):
+    """Rows of a local file, JSON Lines or Parquet (`path`), or of a Hub dataset (`hub`, an id) at a pinned `revision`.
+
+    Of a Hub dataset, `file` names one file, or `split` (with `config`, where it has several) the files of a split.
+    """
+
+    path: str | None = None
+    hub: str | None = None
+    revision: str | None = None
+    config: str | None = None
+    split: str | None = None
+    file: str | None = None
+
+    @model_validator(mode="after")
+    def one_origin(self) -> DatasetFiles:
+        if (self.path is None) == (self.hub is None):
+            raise ValueError("give exactly one of path (a local file) and hub (the id of a Hub dataset)")
+        return self
+
+    @model_validator(mode="after")
+    def hub_is_pinned(self) -> DatasetFiles:
+        stray = [key for key in ("revision", "config", "split", "file") if getattr(self, key) is not None]
+        if self.hub is None:
+            if stray:
+                raise ValueError(f"{', '.join(stray)} can only be given together with hub")
+            return self
+        if not re.fullmatch(r"[0-9a-f]{40}", self.revision or ""):
+            raise ValueError(
+                "hub needs revision, the commit that pins the data: 40 hexadecimal digits, as the dataset's page "
+                f"shows them in its history (got {self.revision!r}; a branch or tag may move)"
+            )
+        if (self.file is None) == (self.split is None):
+            raise ValueError("hub needs exactly one of file (a name in the dataset) and split (such as train)")
+        if self.file is not None and self.config is not None:
+            raise ValueError("config belongs to split; a file is named by its whole path in the dataset")
+        return self
+
+
+class MathStyle(DatasetFiles):
+    """MATH-style rows: `problem`, `answer` or a `solution` that ends in a box, perhaps a `level` to choose by.
+
+    With `responses`, the solutions serve fine-tuning.
+    """
+
+    source: Literal["math"]
+    levels: tuple[Positive, ...] | None = None
+    responses: bool = False
+
+
+class Tulu3(DatasetFiles):
+    """Tulu 3 SFT Math rows: `messages` of a user's question and an assistant's solution."""
+
+    source: Literal["tulu3"]
+
+
+class DartMath(DatasetFiles):
+    """DART-Math rows: `query` and `response`."""
+
+    source: Literal["dart_math"]
+
+
+class Countdown(DatasetFiles):
+    """Countdown problems: rows of `nums` and `target`, or, without path and hub, `size` generated ones.
+
+    `part` keeps those that a hash of numbers and target puts there, so that two parts never share a problem.
+    """
+
+    source: Literal["countdown"]
+    part: Literal["train", "validation"] | None = None
+    size: Positive | None = None
+    seed: int = 0
+    n_numbers: Annotated[int, Field(ge=2, le=6)] = 3
+
+    @model_validator(mode="after")
+    def one_origin(self) -> Countdown:
+        if self.path is not None and self.hub is not None:
+            raise ValueError("give path (a local file) or hub (the id of a Hub dataset), not both")
+        if self.path is None and self.hub is None:
+            if self.size is None:
+                raise ValueError("give size, the number of problems to generate, or path or hub to read them from")
+        elif (self.seed, self.n_numbers) != (0, 3):
+            raise ValueError("seed and n_numbers shape generated problems; these are read from a file")
+        return self
+
+
+class ReasoningGym(Strict):
+    """Generated questions of one Reasoning Gym dataset; a hash of the question decides the split."""
+
+    source: Literal["reasoning_gym"]
+    dataset: str
+    split: Literal["train", "validation"]
+    size: Positive
+    seed: int = 0
+
+
 class Curated(Strict):
     """Those examples of another dataset whose `response` is graded correct."""
 
@@ -121,7 +217,16 @@ class Curated(Strict):
 
 
 DataSource = Annotated[
-    Arithmetic | ArithmeticTraces | JsonLines | Gsm8k | Curated,
+    Arithmetic
+    | ArithmeticTraces
+    | JsonLines
+    | Gsm8k
+    | MathStyle
+    | Tulu3
+    | DartMath
+    | Countdown
+    | ReasoningGym
+    | Curated,
     Field(discriminator="source"),
 ]
 

@@ -1,4 +1,4 @@
-"""Make one dataset of the configuration: generated problems, or a file of the user's, as EXAMPLES rows in Parquet."""
+"""Make one dataset of the configuration: generated problems, or rows of a file, as EXAMPLES rows in Parquet."""
 
 from __future__ import annotations
 
@@ -8,38 +8,90 @@ from typing import Annotated, Any
 
 import typer
 
-from stages.config import Arithmetic, ArithmeticTraces, ConfigError, Gsm8k, JsonLines, parse_source, read_spec
+from stages.config import (
+    Arithmetic,
+    ArithmeticTraces,
+    ConfigError,
+    Countdown,
+    DartMath,
+    Gsm8k,
+    JsonLines,
+    MathStyle,
+    ReasoningGym,
+    Tulu3,
+    parse_source,
+    read_spec,
+)
 from stages.console import run, say
 from stages.records import EXAMPLES, table, write_table
 from stages.store import provenance
-from stages.tasks import arithmetic, gsm8k, jsonl
+from stages.tasks import (
+    arithmetic,
+    countdown,
+    dart_math,
+    gsm8k,
+    hub,
+    jsonl,
+    labels,
+    math_style,
+    reasoning_gym_tasks,
+    tulu3,
+)
 
 Rows = list[dict[str, Any]]
+Labels = dict[str, int]  # how many labels were found in which way; empty where rows bring their own
 
 app = typer.Typer(add_completion=False)
 
 
-def _arithmetic(source: Arithmetic, name: str) -> Rows:
-    return arithmetic.examples(source.split, source.size, source.seed, name)
+def _arithmetic(source: Arithmetic, name: str) -> tuple[Rows, Labels]:
+    return arithmetic.examples(source.split, source.size, source.seed, name), {}
 
 
-def _arithmetic_traces(source: ArithmeticTraces, name: str) -> Rows:
-    return arithmetic.traces(source.size, source.wrong_fraction, source.seed, name)
+def _arithmetic_traces(source: ArithmeticTraces, name: str) -> tuple[Rows, Labels]:
+    return arithmetic.traces(source.size, source.wrong_fraction, source.seed, name), {}
 
 
-def _jsonl(source: JsonLines, name: str) -> Rows:
-    return jsonl.load(Path(source.path), name, source.question, source.answer, source.response)
+def _jsonl(source: JsonLines, name: str) -> tuple[Rows, Labels]:
+    return jsonl.load(Path(source.path), name, source.question, source.answer, source.response), {}
 
 
-def _gsm8k(source: Gsm8k, name: str) -> Rows:
-    return gsm8k.load(Path(source.path), name)
+def _gsm8k(source: Gsm8k, name: str) -> tuple[Rows, Labels]:
+    return gsm8k.load(Path(source.path), name), {}
 
 
-LOADERS: dict[str, Callable[[Any, str], Rows]] = {
+def _math(source: MathStyle, name: str) -> tuple[Rows, Labels]:
+    return math_style.load(hub.local_files(source), name, source.levels, source.responses), {}
+
+
+def _tulu3(source: Tulu3, name: str) -> tuple[Rows, Labels]:
+    return tulu3.load(hub.local_files(source), name)
+
+
+def _dart_math(source: DartMath, name: str) -> tuple[Rows, Labels]:
+    return dart_math.load(hub.local_files(source), name)
+
+
+def _countdown(source: Countdown, name: str) -> tuple[Rows, Labels]:
+    if source.path is None and source.hub is None:
+        return countdown.generate(source.size, source.seed, source.n_numbers, source.part, name), {}
+    return countdown.load(hub.local_files(source), name, source.part, source.size), {}
+
+
+def _reasoning_gym(source: ReasoningGym, name: str) -> tuple[Rows, Labels]:
+    return reasoning_gym_tasks.load(source.dataset, source.split, source.size, source.seed, name), {}
+
+
+LOADERS: dict[str, Callable[[Any, str], tuple[Rows, Labels]]] = {
     "arithmetic": _arithmetic,
     "arithmetic_traces": _arithmetic_traces,
     "jsonl": _jsonl,
     "gsm8k": _gsm8k,
+    "math": _math,
+    "tulu3": _tulu3,
+    "dart_math": _dart_math,
+    "countdown": _countdown,
+    "reasoning_gym": _reasoning_gym,
 }
 
 
@@ -48,17 +100,22 @@ def prepare(
     spec: Annotated[Path, typer.Option(help="spec.json of the dataset; its values are an entry of `data`")],
     out: Annotated[Path, typer.Option(help="Parquet file of EXAMPLES rows to write")],
 ) -> None:
-    """Make one dataset: generated arithmetic, GSM8K's own files, or your own JSON lines."""
+    """Make one dataset: generated problems, rows of a published dataset, or your own JSON lines.
+
+    Where short labels had to be found in long solutions, the metadata of the file written counts how.
+    """
     planned = read_spec(spec)
     name = planned["name"]
     source = parse_source(planned["values"], f"data.{name}")
     if source.source not in LOADERS:
         raise ConfigError(f"data.{name}: source {source.source!r} is made by stages.curate, not by stages.prepare")
     try:
-        rows = LOADERS[source.source](source, name)
+        rows, found = LOADERS[source.source](source, name)
     except arithmetic.TooMany as error:
         raise ConfigError(f"data.{name}.size: {error}") from None
-    write_table(out, table(rows, EXAMPLES), provenance(planned))
+    write_table(out, table(rows, EXAMPLES), provenance(planned) | ({"labels": found} if found else {}))
+    if found:
+        say(f"{name}: {labels.told(found)}")
     say(f"{name}: {len(rows)} examples -> {out}")
 
 
