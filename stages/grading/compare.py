@@ -66,16 +66,9 @@ def same_value(gold: Node, answer: Node, budget: Budget) -> bool:
         return gold.value == answer.value or stands_for(exact, given) or stands_for(given, exact)
     if infinity_sign(gold) or infinity_sign(answer):
         return infinity_sign(gold) == infinity_sign(answer)
-    if symbols(gold) or symbols(answer):
-        return same_function(gold, answer, budget)
-    try:
-        return (
-            same_function(gold, answer, budget)
-            or _rounds(gold, answer, budget)
-            or _rounds(answer, gold, budget)
-        )
-    except Undefined:
-        return False
+    if same_function(gold, answer, budget):
+        return True
+    return _rounds(gold, answer, budget) or _rounds(answer, gold, budget)
 
 
 def _rounds(node: Node, decimal: Node, budget: Budget) -> bool:

@@ -45,8 +45,9 @@ def _point(names: list[str], point: int) -> dict[str, Fraction]:
 def same_function(a: Node, b: Node, budget: Budget) -> bool:
     """Equality of two folded expressions wherever both are defined over the reals.
 
-    Without variables that is equality of two numbers (an undefined one equals nothing). At the negative points a side that leaves the reals decides
-    nothing (sqrt(1/n) and 1/sqrt(n) agree); two real values must agree at every point (sqrt(x^2) is not x).
+    Without variables that is equality of two numbers (an undefined one equals nothing). At the negative points a
+    side that leaves the reals decides nothing (sqrt(1/n) and 1/sqrt(n) agree); two real values must agree at every
+    point (sqrt(x^2) is not x).
     """
     names = sorted(symbols(a) | symbols(b))
     precision = _precision(a, b)
