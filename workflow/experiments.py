@@ -30,6 +30,7 @@ class Experiment(Strict):
     cases: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)] = ({},)
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (0,)
     inherit: dict[str, str] = Field(default_factory=dict)
+    compare_with: tuple[str, ...] = ()  # earlier experiments whose winners its curves and table show as reference
 
     def swept(self) -> dict[str, Any]:
         """The keys that this experiment decides (those of the grid and of the cases), each with one of its values."""
@@ -74,6 +75,7 @@ def _faults(name: str, experiments: Experiments) -> Iterator[str]:
         yield f"{where}.fixed.{key}: stands under grid as well; keep one of them"
     for key, source in experiment.inherit.items():
         yield from _inheritance_faults(key, source, name, experiments)
+    yield from _comparison_faults(name, experiments)
 
 
 def _inheritance_faults(key: str, source: str, name: str, experiments: Experiments) -> Iterator[str]:
@@ -91,18 +93,37 @@ def _inheritance_faults(key: str, source: str, name: str, experiments: Experimen
         yield f"{where}: {key} is given a value in this experiment as well; keep one of them"
 
 
+def _comparison_faults(name: str, experiments: Experiments) -> Iterator[str]:
+    where, sources = f"experiments.{name}.compare_with", experiments[name].compare_with
+    for source in dict.fromkeys(sources):
+        if source not in experiments:
+            yield f"{where}: no experiment named {source!r}; {nearest(source, list(experiments))}"
+        elif source == name:
+            yield f"{where}: {name} is shown by itself already; leave it out"
+        elif sources.count(source) > 1:
+            yield f"{where}: {source} stands here more than once"
+
+
 def _cycles(experiments: Experiments) -> Iterator[str]:
-    """Walk from each experiment to those it inherits from; meeting the start again is a cycle."""
+    """Walk from each experiment to those it builds on or is compared with; meeting the start again is a cycle."""
     for start in experiments:
         trails, reached = [(start,)], set()
         while trails:
             trail = trails.pop()
-            for source in sorted(set(experiments[trail[-1]].inherit.values()) & set(experiments)):
+            for source in sorted(_earlier(trail[-1], experiments)):
                 if source == start:
-                    yield f"experiments.{start}.inherit: goes round in a circle: {' -> '.join([*trail, start])}"
+                    circle = [*trail, start]
+                    key = "inherit" if circle[1] in experiments[start].inherit.values() else "compare_with"
+                    yield f"experiments.{start}.{key}: goes round in a circle: {' -> '.join(circle)}"
                 elif source not in reached:
                     reached.add(source)
                     trails.append((*trail, source))
+
+
+def _earlier(name: str, experiments: Experiments) -> set[str]:
+    experiment = experiments[name]
+    compared = set(experiment.compare_with) - {name}  # a fault of its own
+    return (set(experiment.inherit.values()) | compared) & set(experiments)
 
 
 # ---------------------------------------------------------------- the runs of one experiment

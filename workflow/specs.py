@@ -61,12 +61,24 @@ def collection(config: Config, experiment: str, run: str) -> Spec:
 
 
 def selection(config: Config, experiment: str) -> Spec:
-    plan = _plain(config.experiments[experiment])
+    plan = config.experiments[experiment].model_dump(mode="json", exclude={"compare_with"})  # no part in choosing
     return {"stage": "select", "name": experiment, "experiment": plan, "runs": config.runs[experiment]}
 
 
 def summary(config: Config, experiment: str) -> Spec:
-    return {**selection(config, experiment), "stage": "summarize"}
+    return {**selection(config, experiment), "stage": "summarize", "references": references(config, experiment)}
+
+
+def references(config: Config, experiment: str) -> dict[str, Spec]:
+    """The experiments whose winners a summary shows beside its own runs: what they sweep, and where their files lie."""
+    return {
+        name: {
+            **config.experiments[name].model_dump(mode="json", include={"stage", "grid", "cases"}),
+            "winner": paths.winner(config.results, name),
+            "runs": {run: paths.run(config.results, name, run) for run in config.runs[name]},
+        }
+        for name in config.experiments[experiment].compare_with
+    }
 
 
 def report(config: Config, page: str) -> Spec:
@@ -95,6 +107,7 @@ def report(config: Config, page: str) -> Spec:
                 "summary": paths.summary(results, name),
                 "winner": paths.winner(results, name),
                 "runs": {run: paths.run(results, name, run) for run in config.runs[name]},
+                "references": references(config, name),
             }
             for name, experiment in config.experiments.items()
             if name in shown(config, page)

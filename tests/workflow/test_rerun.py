@@ -69,6 +69,22 @@ def test_a_new_winner_runs_what_inherits_it(finished: Tree):
     assert finished.plan() == set()
 
 
+def test_a_comparison_summarises_and_trains_nothing(finished: Tree):
+    """The shown winner inherits too, so that its change is known only while jobs run."""
+    summary = "Summarise experiment imitation: table, curves, winner, transcripts"
+    finished.edit("config.yaml", "  imitation:\n", "  imitation:\n    compare_with: [losses]\n")
+    assert finished.run() == {summary, REPORT}
+    assert "reference: losses" in (finished / "results/imitation/table.md").read_text()
+    assert finished.plan() == set()
+    finished.edit("config.yaml", "[1.0e-3, 3.0e-3]", "[2.0e-3, 3.0e-3]")  # loses: losses stays as it is
+    assert finished.run() == {"Train with GRPO: rates, learning_rate=0.002/seed=0"} | selection("rates")
+    finished.edit("config.yaml", "[2.0e-3, 3.0e-3]", "[2.0e-3, 4.0e-3]")  # wins: losses trains again
+    experiments = selection("rates") | selection("losses") | selection("scaling")
+    new = "Train with GRPO: rates, learning_rate=0.004/seed=0"
+    assert finished.run() >= {new, LOSSES, SCALING, summary} | experiments
+    assert finished.plan() == set()
+
+
 def test_a_fixed_value_runs_its_experiment_alone(finished: Tree):
     finished.edit("config.yaml", "{train: traces, ", "{weight_decay: 0.1, train: traces, ")
     assert finished.plan() == {IMITATION} | selection("imitation")

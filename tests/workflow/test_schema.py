@@ -171,6 +171,22 @@ def test_inheritance_in_a_circle_is_named():
     ]
 
 
+def test_faults_of_a_comparison():
+    def member(*others: str, **more: Any) -> dict[str, Any]:
+        return {"stage": "grpo", "fixed": GRPO, "grid": {"cliprange": [0.1]}, "compare_with": list(others), **more}
+
+    later = member(grid={"weight_decay": [0.1]}, inherit={"cliprange": "rates"})
+    assert faults(config(experiments={"rates": member("rtes", "rates"), "other": member("rates", "rates")})) == [
+        "experiments.rates.compare_with: no experiment named 'rtes'; did you mean rates?",
+        "experiments.rates.compare_with: rates is shown by itself already; leave it out",
+        "experiments.other.compare_with: rates stands here more than once",
+    ]
+    assert faults(config(experiments={"rates": member("later"), "later": later})) == [
+        "experiments.rates.compare_with: goes round in a circle: rates -> later -> rates",
+        "experiments.later.inherit: goes round in a circle: later -> rates -> later",
+    ]
+
+
 @pytest.mark.parametrize("name", RESERVED)
 def test_names_of_other_things_in_the_results_folder(name: str):
     assert faults(config(experiments={name: rates()})) == [

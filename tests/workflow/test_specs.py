@@ -132,3 +132,18 @@ def test_an_unreadable_record_is_named(tmp_path: Path):
     (tmp_path / "preset.json").write_text("[]")
     with pytest.raises(WorkflowError, match=r"preset\.json cannot be read; delete it"):
         preset.check(config(tmp_path))
+
+
+def test_a_comparison_is_told_to_the_summary_and_the_report_alone():
+    plain = config()
+    plan = {name: one.model_dump(exclude_defaults=True) for name, one in plain.experiments.items()}
+    compared = config(experiments=plan | {"clips": plan["clips"] | {"compare_with": ["rates"]}})
+    run = "cliprange=0.3/seed=0"
+    assert specs.training(compared, "clips", run) == specs.training(plain, "clips", run)
+    assert specs.selection(compared, "clips") == specs.selection(plain, "clips")
+    told = specs.summary(compared, "clips")["references"]
+    assert told == specs.report(compared, "report")["experiments"]["clips"]["references"]
+    assert told["rates"]["winner"] == "results/winners/rates.json"
+    assert told["rates"]["grid"] == {"learning_rate": [0.1, 0.2]}
+    assert told["rates"]["runs"]["learning_rate=0.2/seed=0"] == "results/runs/rates/learning_rate=0.2/seed=0"
+    assert specs.summary(plain, "clips")["references"] == {}

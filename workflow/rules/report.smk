@@ -1,5 +1,7 @@
 # From runs to what people read: the winner of an experiment, its table and curves, and one report of everything.
 
+SHOWN = ("metrics.parquet", "generations.parquet", "status.json")  # files of a run that people see something of
+
 
 # A checkpoint, so that Snakemake plans anew what inherits from this experiment once its winner is known: the file holds
 # the winning values alone, and an unchanged one runs nothing again. Only jobs that ask the checkpoint are planned anew,
@@ -22,12 +24,29 @@ checkpoint select:
         "{PYTHON} -m stages.select --spec {input.spec:q} --out {output:q} {params.runs:q} &> {log:q}"
 
 
+def references_of(wildcards):
+    """Input function: winners and run files of the experiments that this one is compared with.
+
+    Their winners come from checkpoints too, for this job to be planned anew when one of them is chosen again.
+    """
+    files = []
+    for name in CONFIG.experiments[wildcards.experiment].compare_with:
+        files.append(checkpoints.select.get(experiment=name).output[0])
+        files += files_shown(name)
+    return files
+
+
+def files_shown(name):
+    return [f"{paths.run(RESULTS, name, run)}/{file}" for run in CONFIG.runs[name] for file in SHOWN]
+
+
 rule experiment:
     input:
         spec=spec_file(f"{RESULTS}/{{experiment}}.spec.json", specs.summary),
         winner=WINNER,
-        runs=run_files("metrics.parquet", "generations.parquet", "status.json"),
+        runs=run_files(*SHOWN),
         inherited=winners,
+        references=references_of,
     output:
         directory(SUMMARY),
     log:
@@ -48,12 +67,9 @@ def summaries_of(page):
 
 def read_by(wildcards):
     """Input function: every file that the page shows something of."""
-    names = specs.shown(CONFIG, wildcards.page)
-    of_runs = ("metrics.parquet", "generations.parquet", "status.json")
-    return [
-        *(paths.winner(RESULTS, name) for name in names),
-        *(f"{paths.run(RESULTS, name, run)}/{file}" for name in names for run in CONFIG.runs[name] for file in of_runs),
-    ]
+    shown = specs.shown(CONFIG, wildcards.page)
+    names = dict.fromkeys([*shown, *(other for name in shown for other in CONFIG.experiments[name].compare_with)])
+    return [file for name in names for file in (paths.winner(RESULTS, name), *files_shown(name))]
 
 
 rule report:
