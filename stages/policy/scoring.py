@@ -19,6 +19,10 @@ from stages.algorithm.log_probs import chunked_log_probs
 from stages.policy.padding import right_pad
 from stages.policy.shared_prompt import TrainingCache, prompt_bias, prompt_states, shared_prompt_attention
 
+# Logits held at once. Smaller chunks save no more than the weights' own gradient takes and make for thin matrix
+# products; an accelerator needs more rows to be busy.
+CHUNK_BYTES = {"cpu": 24 * 2**20, "accelerator": 256 * 2**20}
+
 
 @dataclass(frozen=True)
 class Sequences:
@@ -64,11 +68,16 @@ def score(
         batch.response_ids[mask],
         bias=head.bias,
         temperature=temperature,
-        chunk=4096,
+        chunk=chunk_rows(len(head.weight), hidden.device),
         with_entropy=with_entropy,
     )
     padded = log_probs.new_zeros(mask.shape).masked_scatter(mask, log_probs)
     return padded, None if entropy is None else entropy.new_zeros(mask.shape).masked_scatter(mask, entropy)
+
+
+def chunk_rows(vocab_size: int, device: torch.device) -> int:
+    """How many positions go through the head together: as many as fit the device's share of float32 logits."""
+    return max(1, CHUNK_BYTES["cpu" if device.type == "cpu" else "accelerator"] // (4 * vocab_size))
 
 
 def _plain_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
