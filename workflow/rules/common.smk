@@ -71,6 +71,8 @@ def spec_file(path, build):
             return []
         preset.claim(CONFIG)
         specs.write_if_changed(target, spec)
+        # Snakemake lists a folder once and takes what appears in it later for missing: tell it of the new file.
+        workflow.iocache.exists_local[target] = True
         return target
 
     return file

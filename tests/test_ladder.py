@@ -1,0 +1,105 @@
+"""The whole workflow on its real stages, from an empty folder to the report, in one call."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stages.records import EXAMPLES, METRICS, ROLLOUTS, provenance_of, read_table
+from tests.workflow.conftest import ROOT, Tree
+
+RUNS = {
+    "imitation": ["train=traces/seed=0", "train=traces_correct/seed=0"],
+    "rounds": ["seed=0"],
+    "rates": ["learning_rate=0.001/seed=0"],
+    "clipping": ["loss_type=grpo_clip/seed=0", "loss_type=grpo_no_clip/seed=0"],
+}
+
+
+@pytest.fixture(scope="module")
+def ladder(tmp_path_factory) -> Tree:
+    folder = tmp_path_factory.mktemp("ladder")
+    for name in ("stages", "workflow", "profiles"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "Snakefile", folder)
+    shutil.copy(ROOT / "tests" / "ladder.yaml", folder / "config.yaml")
+    tree = Tree(folder)
+    tree.run("ladder", "all")
+    return tree
+
+
+def runs(tree: Tree) -> list[Path]:
+    return [tree / f"results/runs/{name}/{run}" for name, names in RUNS.items() for run in names]
+
+
+def test_every_run_left_what_the_readme_says(ladder):
+    for folder in runs(ladder):
+        status = json.loads((folder / "status.json").read_text())
+        assert status["status"] == "finished"
+        metrics = read_table(folder / "metrics.parquet", METRICS).to_pylist()
+        assert metrics[0]["kind"] == "validation"
+        assert metrics[0]["step"] == 0
+        assert read_table(folder / "generations.parquet", ROLLOUTS).num_rows >= 6
+        assert (folder / "model" / "model.safetensors").stat().st_size > 0
+        spec = json.loads((folder / "spec.json").read_text())
+        assert provenance_of(folder / "metrics.parquet")["code"] == spec["code"]
+
+
+def test_every_rollout_is_kept_and_says_what_it_is(ladder):
+    for run in RUNS["clipping"] + RUNS["rates"]:
+        experiment = "clipping" if "loss_type" in run else "rates"
+        folder = ladder / f"results/runs/{experiment}/{run}"
+        rows = read_table(folder / "rollouts.parquet", ROLLOUTS).to_pylist()
+        assert len(rows) == 2 * 8
+        assert {row["run"] for row in rows} == {f"{experiment}/{run}"}
+        assert all(math.isfinite(row["advantage"]) for row in rows)
+        off_policy = experiment == "clipping"
+        assert all((row["old_log_probs"] is not None) == off_policy for row in rows)
+        train = [row for row in read_table(folder / "metrics.parquet", METRICS).to_pylist() if row["kind"] == "train"]
+        assert len(train) == (4 if off_policy else 2)
+        for row in train[: 2 if off_policy else 1]:
+            gap = row["sampler_gap"]
+            assert gap is None or gap < 0.5
+
+
+def test_expert_iteration_that_finds_nothing_right_says_so(ladder):
+    status = json.loads((ladder / "results/runs/rounds/seed=0/status.json").read_text())
+    assert [one["kept"] for one in status["rounds"]] == [0, 0]
+    assert status["reason"] == "no response survived in round 1, 2; the policy stayed as it was"
+    assert (ladder / "results/runs/rounds/seed=0/model/model.safetensors").exists()
+
+
+def test_the_filtered_dataset_is_the_right_part_of_the_whole(ladder):
+    whole = read_table(ladder / "results/data/traces.parquet", EXAMPLES).to_pylist()
+    kept = read_table(ladder / "results/data/traces_correct.parquet", EXAMPLES).to_pylist()
+    assert kept == [row for row in whole if f"<answer> {row['ground_truth']} </answer>" in row["response"]]
+    assert len(kept) == 12 - round(0.3 * 12)
+
+
+def test_an_inherited_value_arrives(ladder):
+    status = json.loads((ladder / "results/runs/clipping/loss_type=grpo_clip/seed=0/status.json").read_text())
+    assert status["values"]["learning_rate"] == 1e-3
+
+
+def test_the_pages_open_offline(ladder):
+    for page in ("report", "ladder"):
+        html = (ladder / f"results/{page}.html").read_text()
+        assert "<svg" in html
+        assert "http://" not in html.replace("http://www.w3.org", "")
+        assert "clipping" in (ladder / f"results/{page}.md").read_text()
+
+
+def test_afterwards_there_is_nothing_to_do(ladder):
+    planned = ladder.snakemake("-n", "ladder")
+    assert planned.returncode == 0
+    assert "Nothing to be done" in planned.stdout
+
+
+def test_no_state_is_left_behind(ladder):
+    left = {path for path in (ladder / "results").rglob("*") if path.is_file() and ".state" in str(path.parent)}
+    left |= {path for path in (ladder / "results").rglob("state/*") if path.is_file()}
+    assert {path.name for path in left} <= {"lock"}
