@@ -1,7 +1,7 @@
-# make demo    set up .venv, then the whole CPU ladder, up to results/report.html
+# make demo    set up .venv, then the main experiments of the CPU ladder, up to results/report.html
 # make test    set up .venv, then the tests
 # make lint    style of Python and Snakemake files
-# make picture the graph of the rules, as docs/dag.md
+# make picture redraw the graph of the rules in README.md
 PYTHON ?= $(shell for p in python3.12 python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 BIN = .venv/bin
@@ -21,8 +21,7 @@ lint: .venv/installed
 	$(BIN)/snakefmt --check Snakefile workflow
 
 picture: .venv/installed
-	@mkdir -p docs
-	{ echo '```mermaid'; $(BIN)/snakemake --rulegraph mermaid-js | sed '1,3d'; echo; echo '```'; } > docs/dag.md
+	$(BIN)/python -m workflow.picture
 
 clean:
 	rm -rf .venv .snakemake logs
