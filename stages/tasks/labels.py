@@ -61,12 +61,13 @@ def _stated(solution: str) -> str | None:
     ends = [match.end() for match in _STATES.finditer(solution)]
     if not ends:
         return None
-    stated = solution[ends[-1] :].partition("\n")[0].replace("**", "").strip()
+    stated = solution[ends[-1] : ends[-1] + 2 * MAX_LABEL_CHARS]
     maths = _MATHS.match(stated)
     if maths:
-        return next(group for group in maths.groups() if group).strip()
-    label = _SENTENCE_END.split(stated, maxsplit=1)[0].strip()
-    return label if len(_WORD.findall(label)) <= 3 else None
+        label = next(group for group in maths.groups() if group).strip()
+        return None if _WORD.search(label) else label  # prose between two prices
+    label = _SENTENCE_END.split(stated.partition("\n")[0].replace("**", ""), maxsplit=1)[0].strip()
+    return label if len(_WORD.findall(label)) <= 3 and re.search(r"\w", label) else None
 
 
 def _last_maths(solution: str) -> str | None:

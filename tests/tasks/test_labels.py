@@ -53,6 +53,8 @@ def test_a_box_is_never_cut(text):
         (r"Final Answer: The final answer is $\frac{3}{2}$. I hope it is correct.", r"\frac{3}{2}", "stated"),
         (r"The answer is \(x^2 - 1\), as was to be shown.", "x^2 - 1", "stated"),
         ("**Answer:** 32 litres", "32 litres", "stated"),
+        ("**Final answer:**\n\\[\nx = 5\n\\]\nDone.", "x = 5", "stated"),
+        ("The answer is $5.", "$5", "stated"),
         ("The answer is 7? No: the answer is 8.", "8", "stated"),
         ("The derivative is $3x^2$.\nAt $x = 2$ it is therefore $12$.", "12", "math_verify"),
         (r"Hence \[n = \frac{7}{9}\]", r"n = \frac{7}{9}", "math_verify"),
@@ -67,6 +69,8 @@ def test_where_labels_are_found(solution, label, how):
     "solution",
     [
         "The answer is that nobody can know this for certain.",
+        "The answer is $5 more than $6.",
+        "Is the answer: ?",
         "Which settles the matter.",
         "It is so for every $x$.",
         "A notebook costs $5 and a pencil costs $1.",
