@@ -28,6 +28,16 @@ class Token:
 _UPRIGHT_LETTERS = frozenset("eidπ")
 _PLAIN_WORDS = re.compile(r"[A-Za-z°.,'\"\-/()&: \n?]*[A-Za-z][A-Za-z°.,'\"\-/()&: \n?]*")
 _UNIT_QUOTIENT = re.compile(r"[A-Za-z][A-Za-z ]*(?:\^\{?[23]\}?)?/[A-Za-z ]+(?:\^\{?[23]\}?)?")
+_LISTING_DEPTH = {
+    "(": 1,
+    "[": 1,
+    "\\{": 1,
+    "⟨": 1,
+    ")": -1,
+    "]": -1,
+    "\\}": -1,
+    "⟩": -1,
+}  # where commas separate
 _LEXEME = re.compile(
     r"(?P<space>\s+)"
     r"|(?P<repeating>[0-9]*\.[0-9]*\\overline\s*\{[0-9]+\})"
@@ -61,12 +71,12 @@ def tokenize(text: str, grouping: bool = True, depth: int = 0) -> list[Token]:
         if kind == "grouped" and (bracket_depth or not grouping):
             kind, lexeme = "num", lexeme.split(",")[0]
             index = match.start() + len(lexeme)
+        known = len(tokens)
         if kind == "cmd":
             index = _command(text, index, Token("cmd", lexeme, spaced), tokens, depth)
         else:
             tokens.append(_simple_token(kind, lexeme, spaced))
-        last = tokens[-1].text if tokens else ""
-        bracket_depth += (last in ("(", "[", "\\{", "⟨")) - (last in (")", "]", "\\}", "⟩"))
+        bracket_depth += sum(_LISTING_DEPTH.get(token.text, 0) for token in tokens[known:])
         spaced = False
         if len(tokens) > MAX_TOKENS:
             raise TooBig(f"more than {MAX_TOKENS} symbols")
@@ -79,11 +89,8 @@ def _simple_token(kind: str, lexeme: str, spaced: bool) -> Token:
             raise TooBig(f"a number of {len(lexeme)} digits; the limit is {MAX_DIGITS}")
         return Token("num", lexeme.replace(",", "").replace("_", ""), spaced)
     if kind == "word":
-        return (
-            Token("sep", lexeme.lower(), spaced)
-            if lexeme.lower() in ("and", "or")
-            else Token("word", lexeme, spaced)
-        )
+        separates = lexeme.lower() in ("and", "or")
+        return Token("sep", lexeme.lower(), spaced) if separates else Token("word", lexeme, spaced)
     lexeme = SAME_SIGN.get(lexeme, lexeme)
     if lexeme in SIGN_COMMANDS:
         return _named(SIGN_COMMANDS[lexeme], spaced)

@@ -4,7 +4,7 @@ from stages.grading.lexer import Token, canonical
 from stages.grading.tokenlists import joined_words, strip_group
 from stages.grading.vocabulary import ACCENTS, FUNCTION_NAMES, GREEK_LETTERS, reads_as_product
 
-_NAME_COMMANDS = ACCENTS | GREEK_LETTERS | {"angle", "triangle"}
+_NAME_COMMANDS = {*ACCENTS, *GREEK_LETTERS, "angle", "triangle"}
 _ARITHMETIC = frozenset("+-*/^")
 
 

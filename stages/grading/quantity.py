@@ -67,29 +67,19 @@ def _strip_unit(tokens: list[Token]) -> tuple[list[Token], Unit | None]:
 
 
 def _unit_start(tokens: list[Token]) -> int:
-    """Index from which only words, powers and slashes follow."""
+    """Index from which only words, slashes and the powers 2 and 3 follow."""
     index = len(tokens)
     while index > 0:
-        token = tokens[index - 1]
-        power = (
-            token.kind == "num"
-            and token.text in ("2", "3")
-            and index >= 2
-            and tokens[index - 2].text in ("^", "{")
-        )
-        braces = token.text in ("{", "}") and index < len(tokens) + 1 and _in_power(tokens, index - 1)
-        if token.kind in ("word", "text") or token.text in ("^", "/", "*") or power or braces:
+        last = [token.text for token in tokens[max(0, index - 4) : index]]
+        if last[0] == "^" and last[1:] in (["{", "2", "}"], ["{", "3", "}"]):
+            index -= 4
+        elif last[-2:] in (["^", "2"], ["^", "3"]):
+            index -= 2
+        elif tokens[index - 1].kind in ("word", "text") or last[-1] in ("/", "*"):
             index -= 1
         else:
             break
     return index
-
-
-def _in_power(tokens: list[Token], index: int) -> bool:
-    """Whether a brace belongs to `^{2}` or `^{3}`."""
-    start = index if tokens[index].text == "{" else index - 2
-    group = [token.text for token in tokens[start : start + 3]] if start > 0 else []
-    return len(group) == 3 and group[0] == "{" and group[1] in ("2", "3") and tokens[start - 1].text == "^"
 
 
 def _ends_value(token: Token) -> bool:

@@ -62,7 +62,8 @@ def as_pieces(answer: Answer, budget: Budget) -> tuple[Piece, ...] | None:
         return union([Piece(end, True, end, True) for end in ends], budget)
     if len(ends) != 2 or answer.style not in ("()", "[)", "(]", "[]"):
         return None
-    return union([Piece(ends[0], answer.style[0] == "[", ends[1], answer.style[1] == "]")], budget)
+    interval = Piece(ends[0], answer.style[0] == "[", ends[1], answer.style[1] == "]")
+    return None if _is_empty(interval, budget) else (interval,)  # (2,1) is a pair and no interval
 
 
 def order(a: Bound, b: Bound, budget: Budget) -> int:

@@ -31,7 +31,18 @@ GREEK_LETTERS = words(
     """alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi rho sigma tau upsilon phi chi psi omega
     Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell hbar"""
 )
-ACCENTS = words("vec hat bar overline tilde overrightarrow widehat widetilde dot underline")
+ACCENTS = {
+    "vec": "vec",
+    "overrightarrow": "vec",
+    "hat": "hat",
+    "widehat": "hat",
+    "bar": "bar",
+    "overline": "bar",
+    "tilde": "tilde",
+    "widetilde": "tilde",
+    "dot": "dot",
+    "underline": "underline",
+}
 TEXT_COMMANDS = words(
     "text mbox hbox textnormal textrm textbf textit textsf texttt textup textsc textmd emph"
 )
