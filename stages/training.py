@@ -21,6 +21,7 @@ from stages.early_end import failure
 from stages.engines.rollouts import VALIDATION
 from stages.engines.transformers import TransformersEngine
 from stages.examples import first, read_examples
+from stages.generations import generations_table
 from stages.graded import sample_and_grade
 from stages.grading.pool import GraderPool
 from stages.measure import validation_metrics
@@ -138,6 +139,7 @@ class Run:
         row = validation_metrics(rows, self.updates, self.seconds())
         row["seconds_validate"] = time.monotonic() - began
         self.metrics.append(row)
+        console.CONSOLE.print(generations_table(rows, row, f"{self.name}, step {self.updates}"))
         return row
 
     def finish(self) -> None:
