@@ -174,7 +174,7 @@ class _Parser(Arithmetic):
         if name in ACCENTS:
             inner = canonical(self.raw_group())
             return self.subscripted(
-                f"unit {inner}" if inner in ("i", "j", "k", "imath") else f"vec{{{inner}}}"
+                f"unit {inner}" if inner in ("i", "j", "k", "imath") else f"{ACCENTS[name]}{{{inner}}}"
             )
         if name in ("angle", "triangle"):
             return Sym(f"{name} {canonical(self.raw_group())}")
