@@ -232,8 +232,8 @@ def _match_based(gold: Based, answer: Answer, budget: Budget) -> str | None:
     """The same digits in the same base; the base may be left out of the answer, not out of the gold."""
     if isinstance(answer, Based):
         return "same numeral" if gold == answer else None
-    bare = isinstance(answer.node, Num) and answer.unit is None and answer.node.value.denominator == 1
-    return "same numeral, base left out" if bare and str(answer.node.value) == gold.digits else None
+    bare = isinstance(answer.node, Num) and answer.unit is None and gold.digits.isdigit()
+    return "same numeral, base left out" if bare and answer.node.value == int(gold.digits) else None
 
 
 def _match_equations(gold: Equation, answer: Equation, budget: Budget) -> str | None:

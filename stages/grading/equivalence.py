@@ -37,7 +37,7 @@ class Decision:
 
 def decide(gold: str, answer: str) -> Decision:
     """Decides one reference and one extracted answer. Never raises on text."""
-    return decide_quickly(gold, answer) or _decide_readings(read(gold), read(answer))
+    return decide_quickly(gold, answer) or _decide_readings(_read_reference(gold), read(answer))
 
 
 def decide_quickly(gold: str, answer: str) -> Decision | None:
@@ -56,7 +56,6 @@ def decide_quickly(gold: str, answer: str) -> Decision | None:
     return None
 
 
-@lru_cache(maxsize=4096)
 def read(text: str, grouping: bool = True) -> Reading:
     """Normalises, tokenises and reads one side; problems are recorded, not raised."""
     from stages.grading.lexer import canonical, tokenize
@@ -78,6 +77,12 @@ def read(text: str, grouping: bool = True) -> Reading:
         return Reading(plain, spelling, problem=str(error), too_big=True)
     except Unreadable as error:
         return Reading(plain, spelling, problem=str(error))
+
+
+@lru_cache(maxsize=1024)
+def _read_reference(text: str) -> Reading:
+    """A reference is met by a whole group of samples, an answer mostly once."""
+    return read(text)
 
 
 def _decide_readings(gold: Reading, answer: Reading) -> Decision:

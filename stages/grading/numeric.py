@@ -9,6 +9,7 @@ from stages.grading.nodes import Add, Apply, Call, Const, Div, Mul, Node, Num, P
 
 _MAX_GAMMA_ARGUMENT = 1_000
 _local = threading.local()
+_constants = threading.Lock()  # mpmath keeps pi, e and logarithms in caches that all contexts share
 
 
 class Undefined(Exception):
@@ -45,7 +46,8 @@ def evaluate(node: Node, values: dict[str, Fraction], precision: int, budget: Bu
     mp = context()
     mp.prec = precision + 16
     try:
-        value = _value(node, values, budget, 1 + precision // 512)
+        with _constants:
+            value = _value(node, values, budget, 1 + precision // 512)
     except (ArithmeticError, ValueError) as error:
         raise Undefined(str(error)) from error
     if not mp.isfinite(value):

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 
 from stages.grading.messages import decode, encode
@@ -59,12 +59,12 @@ class GraderPool:
     def __enter__(self) -> "GraderPool":
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __exit__(self, error: type[BaseException] | None, *rest: object) -> None:
+        self.close(cancel=error is not None)
 
-    def close(self) -> None:
-        """Ends the workers once what was submitted is graded; the pool takes no more work."""
-        self._threads.shutdown(wait=True)
+    def close(self, cancel: bool = False) -> None:
+        """Ends the workers once what was submitted is graded, or cancelled; the pool takes no more work."""
+        self._threads.shutdown(wait=True, cancel_futures=cancel)
         for worker in self._all:
             worker.stop()
 
@@ -109,7 +109,7 @@ class GraderPool:
             try:
                 for index, future in pending.items():
                     verdicts[index] = future.result()
-            except Exception as error:
+            except (Exception, CancelledError) as error:
                 batch.set_exception(error)
                 return
             with self._lock:

@@ -146,7 +146,7 @@ def test_the_room_has_no_way_to_run_text():
     ],
 )
 def test_attacks_end_in_a_counted_verdict(answer, verdict):
-    for gold in ("7", r"\sqrt{7}", "x"):
+    for gold in ("7", r"\sqrt{7}", "x", "204_5", "12:30", "(1,2)", r"\{1,2\}", r"5\text{ m}", "x=2", "x<2"):
         outcome = grade_response(tagged(answer), gold, "r1_zero")
         assert outcome.reward == 0.0
         if gold == r"\sqrt{7}":

@@ -6,6 +6,7 @@ import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -190,3 +191,28 @@ def test_closing_ends_the_workers_and_refuses_more_work():
         os.kill(pid, 0)
     with pytest.raises(RuntimeError):
         pool.grade([(tagged("8^{1/2}"), RADICAL)], "r1_zero")
+
+
+def test_an_error_in_the_caller_cancels_what_is_pending():
+    item = (tagged("42424x"), RADICAL)  # hangs; the others wait behind it
+    with pytest.raises(KeyboardInterrupt), GraderPool(wall_seconds=1.0, command=FAULTY_COMMAND) as pool:
+        batch = pool.submit([item] * 50, "r1_zero")
+        raise KeyboardInterrupt
+    with pytest.raises(CancelledError):
+        batch.result()
+
+
+def test_the_functions_agree_with_themselves_in_many_threads():
+    """The numeric library caches its constants for all threads; precisions differ from pair to pair."""
+    pairs = [(rf"\pi+{10**size}\sqrt{{2}}", rf"{10**size}\cdot 2^{{1/2}}+\pi") for size in range(0, 200, 4)]
+    found: list[str] = []
+
+    def work() -> None:
+        found.extend(grade_response(tagged(answer), gold, "r1_zero").verdict for gold, answer in pairs)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["correct"] * 8 * len(pairs)
