@@ -1,12 +1,13 @@
 # make demo    set up .venv, then the main experiments of the CPU ladder, up to results/report.html
 # make test    set up .venv, then the tests
+# make test-extras  the tests of what needs a C compiler to install (Reasoning Gym)
 # make lint    style of Python and Snakemake files
 # make picture redraw the graph of the rules in README.md
 PYTHON ?= $(shell for p in python3.12 python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 BIN = .venv/bin
 
-.PHONY: demo test lint picture clean
+.PHONY: demo test test-extras lint picture clean
 
 demo: .venv/installed
 	$(BIN)/snakemake --cores $(CORES)
@@ -14,6 +15,10 @@ demo: .venv/installed
 
 test: .venv/installed
 	$(BIN)/pytest
+
+test-extras: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gym]'
+	$(BIN)/pytest tests/extras --override-ini norecursedirs=
 
 lint: .venv/installed
 	$(BIN)/ruff check .

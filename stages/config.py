@@ -106,13 +106,6 @@ class JsonLines(Strict):
     response: str | None = None
 
 
-class Gsm8k(Strict):
-    """GSM8K's own files: `question`, and `answer` ending in `#### <number>`."""
-
-    source: Literal["gsm8k"]
-    path: str
-
-
 class DatasetFiles(Strict):
     """Rows of a local file, JSON Lines or Parquet (`path`), or of a Hub dataset (`hub`, an id) at a pinned `revision`.
 
@@ -149,6 +142,12 @@ class DatasetFiles(Strict):
         if self.file is not None and self.config is not None:
             raise ValueError("config belongs to split; a file is named by its whole path in the dataset")
         return self
+
+
+class Gsm8k(DatasetFiles):
+    """GSM8K's own files: `question`, and `answer` ending in `#### <number>`."""
+
+    source: Literal["gsm8k"]
 
 
 class MathStyle(DatasetFiles):

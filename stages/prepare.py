@@ -57,7 +57,7 @@ def _jsonl(source: JsonLines, name: str) -> tuple[Rows, Labels]:
 
 
 def _gsm8k(source: Gsm8k, name: str) -> tuple[Rows, Labels]:
-    return gsm8k.load(Path(source.path), name), {}
+    return gsm8k.load(hub.local_files(source), name), {}
 
 
 def _math(source: MathStyle, name: str) -> tuple[Rows, Labels]:

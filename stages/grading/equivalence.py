@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from stages.grading.limits import MAX_ANSWER_CHARS, TooBig, Unreadable
 from stages.grading.quick import quick_decision
+from stages.tasks.verifiers import verifier_of, verify
 
 _COMMA_SPACE = re.compile(r",\s+")
 
@@ -36,12 +37,20 @@ class Decision:
 
 
 def decide(gold: str, answer: str) -> Decision:
-    """Decides one reference and one extracted answer. Never raises on text."""
+    """Decides one reference and one extracted answer. Never raises on text.
+
+    A reference that names its task is checked by that task's own verifier, not compared as mathematics.
+    """
+    if verifier_of(gold) is not None:
+        return Decision(*verify(gold, answer))
     return decide_quickly(gold, answer) or _decide_readings(_read_reference(gold), read(answer))
 
 
 def decide_quickly(gold: str, answer: str) -> Decision | None:
     """What text, plain numbers and lengths decide without reading; None where reading is needed."""
+    verifier = verifier_of(gold)
+    if verifier is not None:
+        return Decision(*verify(gold, answer)) if verifier.quick else None
     quick = quick_decision(gold, answer)
     if quick is not None:
         return Decision("correct" if quick[0] else "wrong", quick[1])

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from stages.records import DataError
+from stages.tasks.files import examples
 from stages.tasks.gsm8k_answers import gsm8k_gold
-from stages.tasks.jsonl import examples, text
+from stages.tasks.jsonl import text
 
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 
 
-def load(path: Path, name: str) -> list[dict[str, Any]]:
+def load(files: Sequence[Path], name: str) -> list[dict[str, Any]]:
     """EXAMPLES rows; the response is the worked answer in r1_zero form, so the file serves fine-tuning too.
 
     Raises DataError naming file and line.
     """
-    return examples(path, name, _convert)
+    return examples(files, name, _convert)
 
 
 def _convert(row: dict[str, Any], where: str) -> dict[str, Any]:

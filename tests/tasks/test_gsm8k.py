@@ -18,7 +18,7 @@ def write(path, *rows):
 
 def test_a_row_by_hand(tmp_path):
     path = write(tmp_path / "g.jsonl", {"question": "How much?", "answer": SOLUTION})
-    assert load(path, "gsm8k_test") == [
+    assert load([path], "gsm8k_test") == [
         {
             "example_id": "gsm8k_test-000001",
             "question": "How much?",
@@ -31,7 +31,7 @@ def test_a_row_by_hand(tmp_path):
 @pytest.mark.parametrize("last", ["18", "-5", "1,080", "0.75", "$12", "109,200,000"])
 def test_the_response_is_correct_for_its_own_gold(tmp_path, last):
     path = write(tmp_path / "g.jsonl", {"question": "How much?", "answer": f"Easy.\n#### {last}"})
-    (row,) = load(path, "g")
+    (row,) = load([path], "g")
     assert grade_response(row["response"], row["ground_truth"], "r1_zero").verdict == "correct"
     assert row["ground_truth"] == last.replace(",", "").replace("$", "")
 
@@ -41,11 +41,11 @@ def test_an_answer_without_its_number_is_named_by_file_and_line(tmp_path, answer
     good = {"question": "How much?", "answer": SOLUTION}
     path = write(tmp_path / "g.jsonl", good, {"question": "And now?", "answer": answer})
     with pytest.raises(DataError, match=r"g\.jsonl:2: .*####"):
-        load(path, "g")
+        load([path], "g")
 
 
 def test_missing_fields_are_named(tmp_path):
     with pytest.raises(DataError, match=r"g\.jsonl:1: field 'answer' is missing"):
-        load(write(tmp_path / "g.jsonl", {"question": "How much?", "solution": SOLUTION}), "g")
+        load([write(tmp_path / "g.jsonl", {"question": "How much?", "solution": SOLUTION})], "g")
     with pytest.raises(DataError, match=r"g\.jsonl:1: field 'question' is missing"):
-        load(write(tmp_path / "g.jsonl", {"answer": SOLUTION}), "g")
+        load([write(tmp_path / "g.jsonl", {"answer": SOLUTION})], "g")

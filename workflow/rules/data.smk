@@ -4,7 +4,7 @@
 rule prepare:
     input:
         spec=spec_file(f"{RESULTS}/data/{{dataset}}.spec.json", specs.dataset),
-        source=lambda w: getattr(CONFIG.data[w.dataset], "path", []),
+        source=lambda w: getattr(CONFIG.data[w.dataset], "path", None) or [],
     output:
         DATASET,
     log:

@@ -1,4 +1,7 @@
-"""Reasoning Gym: every dataset that is let in gives its own answer full marks and no hostile text any."""
+"""Reasoning Gym: every dataset that is let in gives its own answer full marks and no hostile text any.
+
+The package is an extra that needs a C compiler: `make test-extras` installs it and runs this folder.
+"""
 
 import inspect
 import json
@@ -7,8 +10,10 @@ import subprocess
 import sys
 
 import pytest
+import reasoning_gym
 
 from stages.config import ConfigError
+from stages.grading import GraderPool
 from stages.records import EXAMPLES, table
 from stages.tasks import reasoning_gym_tasks
 from stages.tasks.arithmetic import TooMany, split_of
@@ -16,8 +21,6 @@ from stages.tasks.reasoning_gym_answers import MAX_CHARS, REFUSED, REVIEWED, che
 from stages.tasks.reasoning_gym_tasks import load
 from stages.tasks.verifiers import verify
 
-# An extra that needs a C compiler: pip install -e '.[gym]'. test_reasoning_gym_refusals.py holds without it.
-reasoning_gym = pytest.importorskip("reasoning_gym")
 DATASETS = reasoning_gym.factory.DATASETS
 
 
@@ -133,3 +136,15 @@ def test_scoring_fits_the_memory_of_a_grading_process():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "correct", done.stderr
+
+
+def test_reasoning_gym_runs_in_a_worker():
+    items = []
+    for dataset in ("gcd", "tower_of_hanoi", "group_anagrams"):
+        for row in load(dataset, "train", 2, 0, dataset):
+            answer = json.loads(row["ground_truth"].removeprefix("reasoning_gym:"))["answer"]
+            items.append((f" So: </think> <answer> {answer} </answer>", row["ground_truth"]))
+            items.append((" So: </think> <answer> Move disk 1 from Peg 99 to Peg 98 </answer>", row["ground_truth"]))
+    with GraderPool() as pool:
+        assert [verdict.verdict for verdict in pool.grade(items, "r1_zero")] == ["correct", "wrong"] * 6
+        assert len(pool.worker_pids) == 1
