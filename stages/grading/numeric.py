@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 
-from stages.grading.limits import MAX_EXP_ARGUMENT, MAX_STEPS, TooBig, Unreadable
+from stages.grading.limits import MAX_EXP_ARGUMENT, MAX_GAMMA_BITS, MAX_STEPS, TooBig, Unreadable
 from stages.grading.nodes import Add, Apply, Call, Const, Div, Mul, Node, Num, Pow, Sym
 
 _MAX_GAMMA_ARGUMENT = 1_000
@@ -37,17 +39,18 @@ def context():
     return _local.mp
 
 
-def evaluate(node: Node, values: dict[str, Fraction], precision: int, budget: Budget):
+def evaluate(node: Node, values: dict[str, Fraction], precision: int, budget: Budget, real: bool = False):
     """The value of a folded expression, as an mpmath number of `precision` bits.
 
     `values` gives the variables, and under `f(` a seed for each unknown function. Raises Undefined where the
-    expression has no finite value or a function leaves the range it is evaluated in.
+    expression has no finite value, where a function leaves the range it is evaluated in, and with `real` where any
+    part of it leaves the real numbers.
     """
     mp = context()
     mp.prec = precision + 16
     try:
         with _constants:
-            value = _value(node, values, budget, 1 + precision // 512)
+            value = _Evaluation(values, budget, precision, real).value(node)
     except (ArithmeticError, ValueError) as error:
         raise Undefined(str(error)) from error
     if not mp.isfinite(value):
@@ -59,32 +62,49 @@ def rational(value: Fraction):
     return context().mpf(value.numerator) / value.denominator
 
 
-def _value(node: Node, values: dict[str, Fraction], budget: Budget, cost: int):
-    budget.spend(cost)
-    match node:
-        case Num(value):
-            return rational(value)
-        case Const(name):
-            return _constant(name)
-        case Sym(name):
-            return rational(values[name])
-        case Add(terms):
-            return sum((_value(term, values, budget, cost) for term in terms), context().zero)
-        case Mul(factors):
-            product = context().one
-            for factor in factors:
-                product *= _value(factor, values, budget, cost)
-            return product
-        case Div(above, below):
-            return _value(above, values, budget, cost) / _value(below, values, budget, cost)
-        case Pow(base, exponent):
-            return _power(_value(base, values, budget, cost), _value(exponent, values, budget, cost))
-        case Apply(name, args):
-            return _unknown_function(values[name + "("], [_value(arg, values, budget, cost) for arg in args])
-        case Call(name, args):
-            budget.spend(4 * cost)
-            return _FUNCTIONS[name](*(_value(arg, values, budget, cost) for arg in args))
-    raise Unreadable(f"no value for {type(node).__name__}")
+@dataclass(frozen=True)
+class _Evaluation:
+    values: dict[str, Fraction]
+    budget: Budget
+    precision: int
+    real: bool
+
+    @property
+    def cost(self) -> int:
+        """The steps that an operation counts as: its time grows about as the square of the precision."""
+        return 1 + (self.precision // 512) ** 2
+
+    def value(self, node: Node):
+        self.budget.spend(self.cost)
+        value = self._operation(node)
+        if self.real and context().im(value) != 0:
+            raise Undefined("not a real number")
+        return value
+
+    def _operation(self, node: Node):
+        match node:
+            case Num(value):
+                return rational(value)
+            case Const(name):
+                return _constant(name)
+            case Sym(name):
+                return rational(self.values[name])
+            case Add(terms):
+                return sum((self.value(term) for term in terms), context().zero)
+            case Mul(factors):
+                return prod((self.value(factor) for factor in factors), start=context().one)
+            case Div(above, below):
+                return self.value(above) / self.value(below)
+            case Pow(base, exponent):
+                return _power(self.value(base), self.value(exponent))
+            case Apply(name, args):
+                return _unknown_function(self.values[name + "("], [self.value(arg) for arg in args])
+            case Call(name, args):
+                self.budget.spend(4 * self.cost)
+                if name in ("factorial", "binom") and self.precision > MAX_GAMMA_BITS:
+                    raise TooBig(f"a factorial of a variable at more than {MAX_GAMMA_BITS} bits")
+                return _FUNCTIONS[name](*(self.value(arg) for arg in args))
+        raise Unreadable(f"no value for {type(node).__name__}")
 
 
 def _constant(name: str):

@@ -74,17 +74,7 @@ class _Parser(Arithmetic):
             self.bars -= 1
         else:
             bars, self.bars = self.bars, 0
-            node = self.sum()
-            token = self.peek()
-            if (
-                opening == "{"
-                and token is not None
-                and token.kind == "cmd"
-                and token.text in ("over", "choose")
-            ):
-                self.take()
-                below = self.sum()
-                node = Div(node, below) if token.text == "over" else Call("binom", (node, below))
+            node = self.group() if opening == "{" else self.sum()
             self.bars = bars
         self.expect(BRACKETS[opening])
         names = {"|": "abs", "⌊": "floor", "⌈": "ceil"}
@@ -214,17 +204,16 @@ class _Parser(Arithmetic):
             return self.call_arguments()
         minus = self.signs()
         factors = [self.power()]
-        while (
-            (token := self.peek()) is not None
-            and self.starts_factor(token)
-            and not self.names_function(token)
-        ):
+        while self.continues_argument():
             factors.append(self.power())
         node = factors[0] if len(factors) == 1 else Mul(tuple(factors))
         return (negative(node) if minus else node,)
 
-    def names_function(self, token: Token) -> bool:
-        return token.text in FUNCTION_NAMES or _PREFIXED.fullmatch(token.text) is not None
+    def continues_argument(self) -> bool:
+        token = self.peek()
+        if token is None or not self.starts_factor(token):
+            return False
+        return token.text not in FUNCTION_NAMES and _PREFIXED.fullmatch(token.text) is None
 
     def call_arguments(self) -> tuple:
         self.expect("(")

@@ -45,9 +45,8 @@ def _point(names: list[str], point: int) -> dict[str, Fraction]:
 def same_function(a: Node, b: Node, budget: Budget) -> bool:
     """Equality of two folded expressions wherever both are defined over the reals.
 
-    Without variables that is equality of two numbers (an undefined one equals nothing). At the negative points a
-    side that leaves the reals decides nothing (sqrt(1/n) and 1/sqrt(n) agree); two real values must agree at every
-    point (sqrt(x^2) is not x).
+    Without variables that is equality of two numbers (an undefined one equals nothing). Negative points decide
+    only where no part of either side leaves the reals: sqrt(x)sqrt(y) and sqrt(xy) agree, sqrt(x^2) is not x.
     """
     names = sorted(symbols(a) | symbols(b))
     precision = _precision(a, b)
@@ -55,9 +54,7 @@ def same_function(a: Node, b: Node, budget: Budget) -> bool:
     for point in range(len(_RANGES)) if names else (0,):
         values = _point(names, point)
         try:
-            if point >= _POSITIVE and not _both_real(a, b, values, budget):
-                continue
-            if not _agree(a, b, values, precision, budget):
+            if not _agree(a, b, values, precision, budget, real=point >= _POSITIVE):
                 return False
             usable += 1
         except Undefined:
@@ -123,16 +120,20 @@ def _precision(a: Node, b: Node) -> int:
     return _GUARD_BITS + 2 * bits
 
 
-def _agree(a: Node, b: Node, values: dict[str, Fraction], precision: int, budget: Budget) -> bool:
+def _agree(
+    a: Node, b: Node, values: dict[str, Fraction], precision: int, budget: Budget, real: bool = False
+) -> bool:
     """Whether the difference of two values vanishes as the precision doubles."""
     bit = context().mpf(2)
-    fine_a, fine_b = (evaluate(side, values, 2 * precision, budget) for side in (a, b))
+    fine_a, fine_b = (evaluate(side, values, 2 * precision, budget, real) for side in (a, b))
     fine, size = abs(fine_a - fine_b), max(abs(fine_a), abs(fine_b))
     if fine <= size * bit**-precision:
         return True
     if size > bit ** (-precision // 2):
         return False
-    coarse_a, coarse_b = (evaluate(side, values, precision, budget) for side in (a, b))  # both may be zero
+    coarse_a, coarse_b = (
+        evaluate(side, values, precision, budget, real) for side in (a, b)
+    )  # both may be zero
     return fine <= abs(coarse_a - coarse_b) * bit ** (-precision // 2)
 
 
