@@ -15,35 +15,40 @@ from stages import records
 from stages.config import read_spec
 from stages.console import run, say
 from stages.records import EXAMPLES, METRICS, DataError
-from stages.reporting import curves, ladder, page, transcripts
-from stages.reporting.runs import configurations, ranked, read_run
+from stages.reporting import canvas, curves, entropy, ladder, page, transcripts
+from stages.reporting.contents import Evaluated, Experiment, Report
+from stages.reporting.markdown import report as as_markdown
+from stages.reporting.references import read_references
+from stages.reporting.runs import configurations, ranked, read_planned
 from stages.store import write_text
 
 
-def read_evaluation(name: str, values: Mapping[str, Any]) -> page.Evaluated:
+def read_evaluation(name: str, values: Mapping[str, Any]) -> Evaluated:
     metrics = records.read_table(Path(values["metrics"]), METRICS).to_pylist()
     if len(metrics) != 1:
         raise DataError(f"{values['metrics']}: {len(metrics)} rows, one expected; delete it and run again")
     settings = {key: value for key, value in values.items() if key not in ("rollouts", "graded", "metrics")}
-    return page.Evaluated(name, settings, metrics[0], transcripts.read_rollouts(Path(values["graded"])))
+    return Evaluated(name, settings, metrics[0], transcripts.read_rollouts(Path(values["graded"])))
 
 
-def read_experiment(name: str, config: Mapping[str, Any]) -> page.Experiment:
-    runs = [read_run(Path(folder), path) for path, folder in config["runs"].items()]
-    order = ranked(configurations(runs, config))
+def read_experiment(name: str, config: Mapping[str, Any]) -> Experiment:
+    order = ranked(configurations(read_planned(config["runs"]), config))
     rollouts = transcripts.read_rollouts(order[0].runs[0].folder / "generations.parquet")
-    svg = (Path(config["summary"]) / "curves.svg").read_text(encoding="utf-8")
-    return page.Experiment(
+    summary = Path(config["summary"])
+    board = summary / "leaderboard.svg"  # there where the experiment has a budget
+    return Experiment(
         name=name,
         stage=config["stage"],
         description=config.get("description") or "",
         order=order,
-        svg=curves.inline(svg, name),
+        references=read_references(config.get("references", {})),
+        svg=canvas.inline((summary / "curves.svg").read_text(encoding="utf-8"), name),
+        leaderboard_svg=canvas.inline(board.read_text(encoding="utf-8"), f"{name}-board") if board.is_file() else "",
         stories=transcripts.stories(rollouts),
     )
 
 
-def provenance(spec: Mapping[str, Any], experiments: list[page.Experiment]) -> Iterator[tuple[str, dict[str, Any]]]:
+def provenance(spec: Mapping[str, Any], experiments: list[Experiment]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Output -> what it recorded about its making, for the base policy, every evaluation and every run."""
     if spec.get("base_metrics"):
         yield "base model", records.provenance_of(Path(spec["base_metrics"]))
@@ -55,23 +60,31 @@ def provenance(spec: Mapping[str, Any], experiments: list[page.Experiment]) -> I
                 yield f"{experiment.name}/{one.path}", dict(one.provenance)
 
 
-def collect(spec: Mapping[str, Any]) -> page.Report:
+def collect(spec: Mapping[str, Any]) -> Report:
     """Read everything that the specification names; absent sections stay empty."""
     base = records.read_table(Path(spec["base_metrics"]), METRICS).to_pylist() if spec.get("base_metrics") else []
     configured = spec.get("experiments", {})
     experiments = [read_experiment(name, configured[name]) for name in ladder.in_order(configured)]
     files = spec.get("examples", {})
-    return page.Report(
+    spending = [found for one in experiments if (found := entropy.trajectory(one.name, one.stage, one.order[0]))]
+    spending = spending if len(spending) > 1 else []
+    return Report(
         preset=spec["preset"],
         model=spec["model"],
         data=spec.get("data", {}),
         sizes={name: records.read_table(Path(file), EXAMPLES).num_rows for name, file in files.items()},
         evaluations=[read_evaluation(name, values) for name, values in spec.get("evaluations", {}).items()],
         experiments=experiments,
-        pretraining_svg=curves.inline(curves.to_svg(curves.pretraining_figure(base)), "base") if base else "",
+        spending=spending,
+        spending_svg=inlined(entropy.figure(spending), "spending") if spending else "",
+        pretraining_svg=inlined(curves.pretraining_figure(base), "base") if base else "",
         pretraining_seconds=max((row["seconds"] for row in base), default=0.0),
         provenance=dict(provenance(spec, experiments)),
     )
+
+
+def inlined(figure: Any, prefix: str) -> str:
+    return canvas.inline(canvas.to_svg(figure), prefix)
 
 
 def report(
@@ -83,7 +96,7 @@ def report(
     found = collect(read_spec(spec))
     text = page.html(found)
     write_text(html, text)
-    write_text(markdown, page.markdown(found))
+    write_text(markdown, as_markdown(found))
     say(f"{html}: {len(text.encode()) / 1e6:.1f} MB")
 
 

@@ -14,7 +14,9 @@ import typer
 from stages.config import read_spec
 from stages.console import run, say
 from stages.records import DataError
-from stages.reporting import curves, tables, transcripts, wording
+from stages.reporting import canvas, curves, leaderboard, markdown, tables, transcripts, wording
+from stages.reporting.contents import Experiment
+from stages.reporting.references import read_references
 from stages.reporting.runs import METRIC, Configuration, configurations, ranked, read_runs
 from stages.store import new_directory, write_json
 
@@ -43,28 +45,37 @@ def transcript_text(name: str, order: Sequence[Configuration]) -> str:
     return transcripts.markdown(name, best.path, found, last)
 
 
+def write_figure(folder: Path, name: str, figure: Any) -> None:
+    (folder / f"{name}.svg").write_text(canvas.to_svg(figure), encoding="utf-8")
+    (folder / f"{name}.png").write_bytes(canvas.to_png(figure))
+
+
 def summarize(
     run_dirs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Folder of each run.")],
     spec: Annotated[Path, typer.Option(help="Specification: the experiment and its runs.")],
     winner: Annotated[Path, typer.Option(help="Winner file that select wrote from the same runs.")],
     out: Annotated[Path, typer.Option(help="Folder to write; an older one is replaced.")],
 ) -> None:
-    """Write table.csv, table.md, curves.svg, curves.png, winner.json and transcripts.md of an experiment."""
+    """Write table.csv, table.md, curves.svg, curves.png, winner.json and transcripts.md of an experiment, and
+    leaderboard.md, leaderboard.svg and leaderboard.png of one with a wall-clock budget."""
     planned = read_spec(spec)
     name, experiment = planned["name"], planned["experiment"]
     order = ranked(configurations(read_runs(planned["runs"], run_dirs), experiment))
     chosen = read_spec(winner)
     if chosen["values"] != order[0].values:
         raise DataError(f"{winner}: says {chosen['values']}, the runs say {dict(order[0].values)}; run select again")
-    figure = curves.experiment_figure(name, order)
+    references = read_references(planned.get("references", {}))
+    shown = Experiment(name, experiment["stage"], experiment.get("description") or "", order, references)
+    rows = tables.run_rows(order) + tables.seed_rows(order) + tables.reference_rows(references)
     with new_directory(out) as folder:
-        (folder / "table.csv").write_text(tables.write_csv(tables.run_rows(order) + tables.seed_rows(order)))
-        text = tables.experiment_markdown(name, experiment.get("description") or "", order)
-        (folder / "table.md").write_text(text, encoding="utf-8")
-        (folder / "curves.svg").write_text(curves.to_svg(figure), encoding="utf-8")
-        (folder / "curves.png").write_bytes(curves.to_png(figure))
+        (folder / "table.csv").write_text(tables.write_csv(rows), encoding="utf-8")
+        (folder / "table.md").write_text(markdown.experiment(shown), encoding="utf-8")
+        write_figure(folder, "curves", curves.experiment_figure(name, order, references))
         write_json(folder / "winner.json", winner_facts(name, order))
         (folder / "transcripts.md").write_text(transcript_text(name, order), encoding="utf-8")
+        if shown.leaderboard:
+            (folder / "leaderboard.md").write_text(leaderboard.markdown(shown.leaderboard), encoding="utf-8")
+            write_figure(folder, "leaderboard", leaderboard.figure(name, order[0], shown.leaderboard.budget))
     say(f"{name}: {wording.outcome(order)}")
 
 

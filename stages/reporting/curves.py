@@ -2,69 +2,57 @@
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from stages.reporting import wording
+from stages.reporting import canvas, wording
+from stages.reporting.canvas import COLOURS, DASHES, MARKERS, MUTED, PAPER, STYLE, WIDTH
 from stages.reporting.lines import (
     DIAGNOSTICS,
     LENGTHS,
     PRETRAINING,
-    VALIDATION,
-    Line,
     Panel,
+    budget,
     line,
+    longest,
     time_unit,
+    validation_panels,
     with_data,
 )
+from stages.reporting.references import Reference
+from stages.reporting.rounds import boundaries
 from stages.reporting.runs import Configuration, Run, by_value
 
-INK, MUTED, GRID, PAPER = "#24292f", "#6e7781", "#d8dee4", "#ffffff"
-# Okabe and Ito's palette without its yellow and black, which vanish on white and on dark; told apart with any common
-# colour blindness. Markers repeat the distinction, and dashes begin where the colours run out.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8c8c8c")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
-STYLE = {
-    "font.family": ["DejaVu Sans"],
-    "font.size": 9,
-    "text.color": INK,
-    "text.parse_math": False,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": MUTED,
-    "axes.titlecolor": INK,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.7,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "ladder",
-}
-# Inches. The places are computed, not solved for by a layout engine, whose last digits differ from run to run.
-WIDTH, FIRST_ROW, OTHER_ROWS = 11.0, 2.9, 2.0
-LEFT, RIGHT, ABOVE, BELOW = 0.52, 0.16, 0.3, 0.46
+FIRST_ROW, OTHER_ROWS = 2.9, 2.0
+REFERENCE_DASHES = ((0, (5, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.4, 1.2, 1.4)))
+MOST_BEYOND = 2.0  # a reference that went on longer is cut at this many times the experiment's own extent
+AXES = {"step": "optimiser steps", "round": "rounds of expert iteration", "examples": "examples trained on"}
 
 
-def experiment_figure(name: str, order: Sequence[Configuration]) -> Any:
+@dataclass(frozen=True)
+class Scene:
+    """What all panels of a figure share: configurations by value, their labels, the best one, and references."""
+
+    found: Sequence[Configuration]
+    labels: Sequence[str]
+    best: Configuration
+    references: Sequence[Reference] = ()
+
+    @property
+    def everything(self) -> list[Configuration]:
+        return [*self.found, *(one.configuration for one in self.references)]
+
+
+def experiment_figure(name: str, order: Sequence[Configuration], references: Sequence[Reference] = ()) -> Any:
     """A matplotlib figure of `runs.ranked(...)`. The winner is drawn heavier; colours follow the swept values, so that
-    a change of winner recolours nothing."""
-    matplotlib = _matplotlib()
-    rows = _rows(order)
-    found = by_value(order)
-    labels = [_label(one, found) for one in found]
-    entries = _legend_columns(labels)
-    head = 0.66 + 0.2 * -(-len(labels) // entries)
+    a change of winner recolours nothing. References are dashed grey, and decide neither panels nor their extent."""
+    matplotlib = canvas.matplotlib()
+    rows, found = _rows(order), by_value(order)
+    scene = Scene(found, [_label(one, found) for one in found], order[0], references)
+    names = [one.label for one in references]
+    legends = [(texts, _legend_columns(texts)) for texts in (scene.labels, names)]
+    head = 0.66 + 0.2 * sum(-(-len(texts) // columns) for texts, columns in legends)
     height = head + sum(row_height for _, _, row_height in rows)
     handles: dict[str, Any] = {}
     with matplotlib.rc_context(STYLE):
@@ -72,37 +60,21 @@ def experiment_figure(name: str, order: Sequence[Configuration]) -> Any:
         bottom = height - head
         for panels, columns, row_height in rows:
             bottom -= row_height
-            drawn = _axes_of_row(figure, len(panels), columns, bottom, row_height)
+            drawn = canvas.axes_of_row(figure, len(panels), columns, bottom, row_height)
             for axes, panel in zip(drawn, panels, strict=True):
-                handles = _draw(axes, panel, found, labels, order[0]) | handles
+                handles = _draw(axes, panel, scene) | handles
             if panels[0] in LENGTHS:
-                _same_limits(drawn)
-        _head(figure, name, found, {text: handles[text] for text in labels if text in handles}, entries)
+                canvas.same_limits(drawn)
+        _head(figure, name, scene)
+        _legends(figure, legends, handles)
     return figure
-
-
-def _axes_of_row(figure: Any, count: int, columns: int, bottom: float, row_height: float) -> list[Any]:
-    """Axes for the panels of one row; one of fewer panels than columns leaves its right end empty. Inches."""
-    width, height = figure.get_size_inches()
-    cell = width / columns
-    size = ((cell - LEFT - RIGHT) / width, (row_height - ABOVE - BELOW) / height)
-    return [figure.add_axes(((at * cell + LEFT) / width, (bottom + BELOW) / height, *size)) for at in range(count)]
-
-
-def _matplotlib() -> Any:
-    """Imported where it is used: half a second that programs without figures need not wait for."""
-    import matplotlib
-    import matplotlib.figure
-    import matplotlib.ticker
-
-    return matplotlib
 
 
 def _rows(order: Sequence[Configuration]) -> list[tuple[list[Panel], int, float]]:
     """For each row of the figure: the panels that have data, its number of columns, its height."""
-    others = with_data(order, DIAGNOSTICS)
+    first, others = validation_panels(order), with_data(order, DIAGNOSTICS)
     columns = 4 if len(others) in (4, 7, 8) else 3
-    rows = [(with_data(order, VALIDATION), 2, FIRST_ROW)]
+    rows = [(first, max(2, len(first)), FIRST_ROW)]
     rows += [(others[at : at + columns], columns, OTHER_ROWS) for at in range(0, len(others), columns)]
     return [row for row in [*rows, (with_data(order, LENGTHS), 3, OTHER_ROWS)] if row[0]]
 
@@ -116,127 +88,102 @@ def _label(one: Configuration, found: Sequence[Configuration]) -> str:
 
 
 def _legend_columns(labels: Sequence[str]) -> int:
-    longest = max(len(label) for label in labels)
+    longest = max((len(label) for label in labels), default=0)
     return max(1, min(len(labels), 140 // (longest + 9)))
 
 
-def _head(figure: Any, name: str, found: Sequence[Configuration], handles: Mapping[str, Any], columns: int) -> None:
-    keys, height = wording.varying(found), figure.get_figheight()
+def _head(figure: Any, name: str, scene: Scene) -> None:
+    """The name, and what a reader must know to read the curves."""
+    found, height = scene.found, figure.get_figheight()
+    keys = wording.varying(found)
     notes = [keys[0]] if len(keys) == 1 else []
     notes += ["line: mean over seeds, band: their range" if any(len(one.runs) > 1 for one in found) else "one seed"]
     notes += ["heavy: best"] if len(found) > 1 else []
+    notes += ["dashed grey: reference"] if scene.references else []
+    notes += (
+        ["vertical: rounds of the best" if len(found) > 1 else "vertical: rounds"] if boundaries(scene.best) else []
+    )
     notes += ["training curves: moving mean"]
     figure.text(0.008, 1 - 0.10 / height, name, fontsize=13, weight="bold", va="top")
     figure.text(0.008, 1 - 0.36 / height, "  ·  ".join(notes), color=MUTED, va="top")
-    if len(handles) > 1:
-        down = [list(handles)[at::columns] for at in range(columns)]  # a legend fills its columns; people read rows
-        order = [text for column in down for text in column]
-        place = {"loc": "upper left", "bbox_to_anchor": (0.002, 1 - 0.57 / height), "borderaxespad": 0}
-        figure.legend([handles[text] for text in order], order, ncols=columns, frameon=False, handlelength=2.4, **place)
 
 
-def _draw(
-    axes: Any, panel: Panel, found: Sequence[Configuration], labels: Sequence[str], best: Configuration
-) -> dict[str, Any]:
+def _legends(figure: Any, legends: Sequence[tuple[Sequence[str], int]], handles: Mapping[str, Any]) -> None:
+    """That of the configurations, and under it that of the references; one label alone needs none."""
+    below, shown = 0.57, sum(len(texts) for texts, _ in legends)
+    for texts, columns in legends:
+        there = {text: handles[text] for text in texts if text in handles}
+        if there and shown > 1:
+            canvas.legend(figure, there, columns, below)
+        below += 0.2 * -(-len(texts) // columns)
+
+
+def _draw(axes: Any, panel: Panel, scene: Scene) -> dict[str, Any]:
     """Draw one panel; return legend handles by label."""
-    scale, unit = time_unit(found) if panel.x == "seconds" else (1.0, "optimiser steps")
+    limit = budget(scene.found) if panel.x == "seconds" else None
+    scale, unit = time_unit(limit or longest(scene.everything)) if panel.x == "seconds" else (1.0, AXES[panel.x])
     handles = {}
-    for at, (one, text) in enumerate(zip(found, labels, strict=True)):
+    for at, (one, text) in enumerate(zip(scene.found, scene.labels, strict=True)):
         curve = line(one.runs, panel)
         if curve is not None and curve.x:
-            handles[text] = _draw_line(axes, curve, panel, at, scale, one is best and len(found) > 1)
+            heavy = {"linewidth": 2.4, "zorder": 4} if one is scene.best and len(scene.found) > 1 else {}
+            mark = MARKERS[at % len(MARKERS)] if panel.kind == "validation" else ""
+            dash = DASHES[at // len(COLOURS) % len(DASHES)]
+            colour = COLOURS[at % len(COLOURS)]
+            handles[text] = canvas.draw_line(axes, curve, colour, scale, mark, linestyle=dash, **heavy)
             if not one.finished:
-                cross = {"marker": "x", "markersize": 8, "markeredgewidth": 2.2, "color": COLOURS[at % len(COLOURS)]}
+                cross = {"marker": "x", "markersize": 8, "markeredgewidth": 2.2, "color": colour}
                 axes.plot(curve.x[-1] / scale, curve.middle[-1], zorder=5, **cross)
+    handles |= _draw_references(axes, panel, scene, scale)
     axes.set_title(panel.title)
-    axes.set_xlabel(unit)
-    axes.margins(x=0.02)
-    if panel.x == "step":
-        axes.xaxis.set_major_locator(_matplotlib().ticker.MaxNLocator(nbins=7, integer=True))
-    if panel.log and _spans_decades(axes):
-        _log_scale(axes)
-    elif panel.floor is not None:
-        axes.set_ylim(bottom=panel.floor)
+    axes.set_xlabel(unit if limit is None else f"{unit}; the axis ends at the budget")
+    _scales(axes, panel, None if limit is None else limit / scale)
+    _draw_rounds(axes, panel, scene.best)
     return handles
 
 
-def _draw_line(axes: Any, curve: Line, panel: Panel, at: int, scale: float, heavy: bool) -> Any:
-    """The mean, the band of its seeds, and thin lines where single seeds went on alone; returns the mean's handle."""
-    colour = COLOURS[at % len(COLOURS)]
-    x = [value / scale for value in curve.x]
-    markers = {"marker": MARKERS[at % len(MARKERS)], "markersize": 4.5, "markevery": max(1, len(x) // 24)}
-    markers |= {"markeredgecolor": PAPER, "markeredgewidth": 0.6}
-    dash = DASHES[at // len(COLOURS) % len(DASHES)]
-    style = {"color": colour, "linestyle": dash, "linewidth": 2.4 if heavy else 1.5, "zorder": 4 if heavy else 3}
-    (handle,) = axes.plot(x, curve.middle, **style, **(markers if panel.kind == "validation" else {}))
-    if curve.low != curve.high:
-        axes.fill_between(x, curve.low, curve.high, color=colour, alpha=0.16, linewidth=0)
-    for further, values in curve.beyond:
-        axes.plot([value / scale for value in further], values, color=colour, linewidth=0.9, alpha=0.7)
-    return handle
+def _draw_references(axes: Any, panel: Panel, scene: Scene, scale: float) -> dict[str, Any]:
+    """Behind the experiment's own curves. A reference without rounds is level in the panel of rounds, at its score."""
+    own = max((max(one.get_xdata(), default=0.0) for one in axes.lines), default=0.0)
+    handles, furthest = {}, 0.0
+    for at, one in enumerate(scene.references):
+        style = {"linestyle": REFERENCE_DASHES[at % len(REFERENCE_DASHES)], "zorder": 2.5}
+        curve = line(one.configuration.runs, panel)
+        if curve is not None and curve.x:
+            handles[one.label] = canvas.draw_line(axes, curve, MUTED, scale, **style)
+            furthest = max(furthest, curve.x[-1] / scale)
+        elif panel.x == "round":
+            handles[one.label] = axes.axhline(one.configuration.score, color=MUTED, linewidth=1.5, **style)
+    axes.margins(x=0.02)
+    if furthest > MOST_BEYOND * own > 0:
+        axes.set_xlim(right=MOST_BEYOND * own)
+    return handles
 
 
-def _spans_decades(axes: Any) -> bool:
-    drawn = [value for one in axes.lines for value in one.get_ydata()]
-    return bool(drawn) and min(drawn) > 0 and max(drawn) > 10 * min(drawn)
+def _draw_rounds(axes: Any, panel: Panel, best: Configuration) -> None:
+    if panel.x == "step" and panel.column in ("answer_reward", "token_entropy"):
+        for step in boundaries(best):
+            axes.axvline(step, color=MUTED, linewidth=0.7, alpha=0.45, zorder=1)
 
 
-def _log_scale(axes: Any) -> None:
-    """Plain numbers, and 2 and 5 between the decades, so that a narrow range is labelled too."""
-    ticker = _matplotlib().ticker
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
-
-
-def _same_limits(together: Iterable[Any]) -> None:
-    """Panels that invite comparison share their scale."""
-    together = list(together)
-    limits = [axes.get_ylim() for axes in together]
-    for axes in together:
-        axes.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+def _scales(axes: Any, panel: Panel, limit: float | None) -> None:
+    """Whole numbers where x counts something; y from the panel's floor, or in decades where the data span some."""
+    if panel.x != "seconds":
+        axes.xaxis.set_major_locator(canvas.matplotlib().ticker.MaxNLocator(nbins=7, integer=True))
+    if limit is not None:
+        axes.set_xlim(0.0, limit)
+    if panel.log and canvas.spans_decades(axes):
+        canvas.log_scale(axes)
+    elif panel.floor is not None:
+        axes.set_ylim(bottom=panel.floor)
 
 
 def pretraining_figure(rows: Sequence[Mapping[str, Any]]) -> Any:
     """Loss of pretraining the base policy from its METRICS rows; only that stage is judged by likelihood."""
-    matplotlib = _matplotlib()
+    matplotlib = canvas.matplotlib()
     only = Configuration(values={}, runs=(Run(path="base", values={}, train=tuple(rows)),))
     with matplotlib.rc_context(STYLE):
         figure = matplotlib.figure.Figure(figsize=(5.5, 2.4), facecolor=PAPER)
-        (axes,) = _axes_of_row(figure, 1, 1, 0.0, 2.4)
-        _draw(axes, PRETRAINING, [only], ["base"], only)
+        (axes,) = canvas.axes_of_row(figure, 1, 1, 0.0, 2.4)
+        _draw(axes, PRETRAINING, Scene([only], ["base"], only))
     return figure
-
-
-def to_svg(figure: Any) -> str:
-    """SVG text without dates, coordinates to two decimals (a hundredth of a point)."""
-    file = io.StringIO()
-    with _matplotlib().rc_context(STYLE):
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-
-    def shorten(attribute: re.Match[str]) -> str:
-        return re.sub(r"\d+\.\d{3,}", lambda digits: f"{float(digits[0]):.2f}", attribute[0])
-
-    return re.sub(r' (?:d|x|y|points)="[^"]*"', shorten, file.getvalue())
-
-
-def to_png(figure: Any) -> bytes:
-    file = io.BytesIO()
-    with _matplotlib().rc_context(STYLE):
-        figure.savefig(file, format="png", dpi=160, metadata={"Software": None})
-    return file.getvalue()
-
-
-def inline(svg: str, prefix: str) -> str:
-    """An SVG to stand inside an HTML page: no prologue, no namespace URLs, ids of its own, and the page's colours."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href=", "href=")
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = svg.replace('href="#', f'href="#{prefix}-').replace("url(#", f"url(#{prefix}-")
-    head, body = svg.split(">", 1)
-    svg = re.sub(r'\s(?:width|height)="[\d.]+pt"', "", head) + ">" + body
-    for colour, variable in ((INK, "ink"), (MUTED, "muted"), (GRID, "line"), (PAPER, "card")):
-        svg = svg.replace(colour, f"var(--{variable})")
-    return svg

@@ -9,7 +9,8 @@ from typing import Any
 from stages.reporting import wording
 from stages.reporting.runs import Configuration, by_value, column, mean
 
-STAGE_ORDER = ("sft", "grpo")
+KINDS = {"sft": "SFT", "expert_iteration": "expert iteration", "grpo": "GRPO"}
+STAGE_ORDER = tuple(KINDS)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def from_configuration(experiment: str, stage: str, one: Configuration, keys: Se
     label = wording.label(one.values, keys)
     return Rung(
         name=experiment if label == "single configuration" else f"{experiment}: {label}",
-        kind=stage.upper(),
+        kind=KINDS.get(stage, stage),
         prompt=values.get("prompt", ""),
         dataset=values.get("validation", ""),
         questions=trials,
@@ -87,11 +88,12 @@ def _seeds(one: Configuration) -> str:
 
 
 def in_order(experiments: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Names from the ladder's foot upwards: SFT before GRPO, an experiment after those it inherits from, then by name.
-    (The specification is JSON with sorted keys, so the order of config.yaml is not there to be kept.)"""
+    """Names from the ladder's foot upwards: SFT, expert iteration, GRPO; an experiment after those it inherits from or
+    is compared with; then by name. (The specification is JSON with sorted keys, so the order of config.yaml is lost.)
+    """
 
     def depth(name: str) -> int:
-        parents = set((experiments[name].get("inherit") or {}).values())
+        parents = {*(experiments[name].get("inherit") or {}).values(), *(experiments[name].get("compare_with") or ())}
         return 1 + max((depth(parent) for parent in parents if parent in experiments and parent != name), default=0)
 
     def stage(name: str) -> int:

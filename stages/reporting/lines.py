@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stages.reporting.runs import Configuration, Run, column, mean, measured
+from stages.reporting.wording import varying
 
 MOST_POINTS = 160
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes: a METRICS column against optimiser steps, or against seconds.
+    """One set of axes: a METRICS column against optimiser steps, or against what else took the run that far.
 
     `kind` names the rows: train, validation, or either (of training where a stage measures it there, else validation).
+    `x`: step, seconds, examples (trained on so far, repeats counted) or round (of expert iteration, 0 before it).
     """
 
     title: str
@@ -26,10 +30,11 @@ class Panel:
     log: bool = False
 
 
-VALIDATION = (
-    Panel("Validation answer reward", "answer_reward", "validation"),
-    Panel("Validation answer reward, by wall-clock", "answer_reward", "validation", x="seconds"),
-)
+STEPS = Panel("Validation answer reward", "answer_reward", "validation")
+SECONDS = Panel("Validation answer reward, by wall-clock", "answer_reward", "validation", x="seconds")
+ROUNDS = Panel("Validation answer reward, by round", "answer_reward", "validation", x="round")
+EXAMPLES = Panel("Validation answer reward, by examples", "answer_reward", "validation", x="examples")
+SIZES = {"train", "num_examples", "train_batch_size", "n_epochs"}  # swept, a step is not the same amount of data
 DIAGNOSTICS = (
     Panel("Validation format reward", "format_reward", "validation"),
     Panel("Train reward", "reward", "train"),
@@ -51,6 +56,7 @@ PRETRAINING = Panel("Pretraining loss (nats per token)", "loss", "train", floor=
 class Line:
     """The curve of one configuration: mean, minimum and maximum over its seeds at each step that all of them reached.
 
+    Seeds measured at different steps (rounds of expert iteration differ in length) are joined by straight lines.
     `beyond` holds (x, y) of each seed that went further than the shortest, so that a run that broke off does not hide
     the others, and the mean never changes what it is a mean of.
     """
@@ -81,30 +87,59 @@ def window_for(panel: Panel, length: int) -> int:
 
 def line(runs: Sequence[Run], panel: Panel) -> Line | None:
     """The curve of one configuration, or None where none of its runs has the column."""
-    series = [points for run in runs if (points := _points(rows_of(run, panel), panel))]
+    series = [_smooth(found, panel) for run in runs if (found := points(run, panel))]
     if not series:
         return None
-    shared = sorted(set.intersection(*(set(points) for points in series)))
-    smoothed = [_smooth(points, panel) for points in series]
-    steps = _thin(shared)
-    at_step = [[points[step][1] for points in smoothed] for step in steps]
+    first, last = max(map(min, series)), min(map(max, series))
+    steps = _thin(sorted({step for found in series for step in found if first <= step <= last}))
+    seeds = [_at(found, steps) for found in series]
+    by_step = [[point[1] for point in at] for at in zip(*seeds, strict=True)]
     return Line(
-        x=[mean(points[step][0] for points in smoothed) for step in steps],
-        middle=[mean(values) for values in at_step],
-        low=[min(values) for values in at_step],
-        high=[max(values) for values in at_step],
-        beyond=[tail for points in smoothed if (tail := _tail(points, shared[-1] if shared else -1))],
+        x=[mean(point[0] for point in at) for at in zip(*seeds, strict=True)],
+        middle=[mean(values) for values in by_step],
+        low=[min(values) for values in by_step],
+        high=[max(values) for values in by_step],
+        beyond=[tail for found in series if (tail := _tail(found, steps[-1] if steps else -1))],
     )
 
 
-def _points(rows: Iterable[Mapping[str, Any]], panel: Panel) -> dict[int, tuple[float, float]]:
-    """Step -> (x, y)"""
-    return {row["step"]: (row[panel.x], row[panel.column]) for row in rows if measured(row.get(panel.column))}
+def points(run: Run, panel: Panel) -> dict[int, Point]:
+    """Step (or, where that is x, round) -> (x, y), ascending."""
+    if panel.x == "round":
+        scores = [run.start, *(one[panel.column] for one in run.rounds)] if run.rounds else []
+        return {number: (number, score) for number, score in enumerate(scores) if measured(score)}
+    rows = [row for row in rows_of(run, panel) if measured(row.get(panel.column))]
+    if panel.x == "examples":
+        seen = examples_seen(run, [row["step"] for row in rows])
+        return {row["step"]: (x, row[panel.column]) for row, x in zip(rows, seen, strict=True)}
+    return {row["step"]: (row[panel.x], row[panel.column]) for row in rows}
 
 
-def _smooth(points: Mapping[int, tuple[float, float]], panel: Panel) -> dict[int, tuple[float, float]]:
-    values = smooth([y for _, y in points.values()], window_for(panel, len(points)))
-    return {step: (x, value) for (step, (x, _)), value in zip(points.items(), values, strict=True)}
+def examples_seen(run: Run, steps: Sequence[int]) -> list[int]:
+    """How many examples had been trained on after each of the steps, by the training rows."""
+    counted = [row for row in run.train if measured(row.get("num_examples"))]
+    at = [row["step"] for row in counted]
+    return [counted[after - 1]["num_examples"] if (after := bisect_right(at, step)) else 0 for step in steps]
+
+
+def _at(found: Mapping[int, Point], steps: Sequence[int]) -> list[Point]:
+    """The points at these steps; between two measured ones, on the straight line that joins them."""
+    known = list(found)
+    points = []
+    for step in steps:
+        right = bisect_left(known, step)
+        x, y = found[known[right]]
+        if known[right] != step:
+            left, (x0, y0) = known[right - 1], found[known[right - 1]]
+            share = (step - left) / (known[right] - left)
+            x, y = x0 + share * (x - x0), y0 + share * (y - y0)
+        points.append((x, y))
+    return points
+
+
+def _smooth(found: Mapping[int, Point], panel: Panel) -> dict[int, Point]:
+    values = smooth([y for _, y in found.values()], window_for(panel, len(found)))
+    return {step: (x, value) for (step, (x, _)), value in zip(found.items(), values, strict=True)}
 
 
 def _thin(steps: Sequence[int]) -> list[int]:
@@ -114,21 +149,42 @@ def _thin(steps: Sequence[int]) -> list[int]:
     return [steps[round(at * (len(steps) - 1) / (MOST_POINTS - 1))] for at in range(MOST_POINTS)]
 
 
-def _tail(points: Mapping[int, tuple[float, float]], last: int) -> tuple[list[float], list[float]] | None:
+def _tail(found: Mapping[int, Point], last: int) -> tuple[list[float], list[float]] | None:
     """The points from the last shared step on, or None where there are none after it."""
-    steps = _thin([step for step in points if step >= last])
-    if not steps or steps[-1] <= last:
+    further = [step for step in found if step > last]
+    if not further:
         return None
-    return [points[step][0] for step in steps], [points[step][1] for step in steps]
+    shared = [last] if last >= min(found) else []
+    drawn = _at(found, [*shared, *_thin(further)])
+    return [x for x, _ in drawn], [y for _, y in drawn]
 
 
 def with_data(found: Sequence[Configuration], panels: Iterable[Panel]) -> list[Panel]:
     return [panel for panel in panels if any(line(one.runs, panel) for one in found)]
 
 
-def time_unit(found: Iterable[Configuration]) -> tuple[float, str]:
+def validation_panels(found: Sequence[Configuration]) -> list[Panel]:
+    """Validation reward by steps and by wall-clock, and by round or by examples where steps alone mislead."""
+    panels = [STEPS, SECONDS]
+    if any(run.rounds for one in found for run in one.runs):
+        panels.append(ROUNDS)
+    elif SIZES & set(varying(found)):
+        panels.append(EXAMPLES)
+    return with_data(found, panels)
+
+
+def budget(found: Iterable[Configuration]) -> float | None:
+    """The wall-clock budget in seconds; None where a run has none (that of expert iteration is for each round)."""
+    limits = [None if run.rounds else run.values.get("max_seconds") for one in found for run in one.runs]
+    return None if None in limits else max(limits, default=None)
+
+
+def time_unit(longest: float) -> tuple[float, str]:
     """Seconds per unit and its name, so that the longest run is a number people can picture."""
-    longest = max((row["seconds"] for one in found for run in one.runs for row in run.validation), default=0.0)
     if longest < 300:
         return 1.0, "seconds"
     return (60.0, "minutes") if longest < 3 * 3600 else (3600.0, "hours")
+
+
+def longest(found: Iterable[Configuration]) -> float:
+    return max((row["seconds"] for one in found for run in one.runs for row in run.validation), default=0.0)

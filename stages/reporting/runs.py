@@ -28,6 +28,7 @@ class Run:
     seconds: float = 0.0
     train: tuple[dict[str, Any], ...] = ()
     validation: tuple[dict[str, Any], ...] = ()
+    rounds: tuple[dict[str, Any], ...] = ()  # of expert iteration: what each sampled, kept and reached
     folder: Path | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
@@ -147,6 +148,7 @@ def read_run(folder: Path, path: str, values: Mapping[str, Any] | None = None) -
         seconds=status.get("seconds") or 0.0,
         train=tuple(row for row in rows if row["kind"] == "train"),
         validation=tuple(row for row in rows if row["kind"] == "validation"),
+        rounds=tuple(status.get("rounds") or ()),
         folder=folder,
         provenance=records.provenance_of(folder / "metrics.parquet"),
     )
@@ -164,6 +166,11 @@ def read_runs(planned: Mapping[str, Mapping[str, Any]], folders: Iterable[Path])
     if missing:
         raise DataError(f"no folder given for run {missing[0]} ({len(missing)} missing); give each run's folder")
     return [read_run(found[path], path, values) for path, values in sorted(planned.items())]
+
+
+def read_planned(planned: Mapping[str, str]) -> list[Run]:
+    """The runs of a specification that says where each lies: run path -> folder."""
+    return [read_run(Path(folder), path) for path, folder in planned.items()]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

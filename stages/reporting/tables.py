@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stages.reporting import wording
+from stages.reporting.references import Reference
 from stages.reporting.runs import METRIC, Configuration, Run, column, final, mean, measured
 
 # Column of table.csv -> heading where people read it. Swept keys come before these.
@@ -63,6 +64,15 @@ def seed_rows(order: Sequence[Configuration]) -> list[dict[str, Any]]:
     return rows
 
 
+def reference_rows(references: Sequence[Reference]) -> list[dict[str, Any]]:
+    """The runs of references and their aggregates, marked by `row` and named by `reference`."""
+    rows = []
+    for one in references:
+        own = run_rows([one.configuration]) + seed_rows([one.configuration])
+        rows += [{**row, "row": f"reference {row['row']}", "reference": one.experiment} for row in own]
+    return rows
+
+
 def write_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """CSV with a header; columns in order of first appearance; an empty cell where there is no value."""
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -92,31 +102,45 @@ def write_markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def configuration_table(order: Sequence[Configuration]) -> tuple[list[str], list[list[str]]]:
-    """Header and formatted rows, one per configuration: mean over seeds, and the range where there are several."""
-    keys = wording.varying(order)
+def configuration_table(
+    order: Sequence[Configuration], references: Sequence[Reference] = ()
+) -> tuple[list[str], list[list[str]]]:
+    """Header and formatted rows, one per configuration: mean over seeds, and the range where there are several.
+
+    References come last, named in full in the first column.
+    """
     shown_keys = [key for key in MEASURED if key not in ("best_step", "length_correct", "length_incorrect")]
-    by_name: dict[str, list[dict[str, Any]]] = {name: [] for name in AGGREGATES}
-    for row in seed_rows(order):
-        by_name[row["row"]].append(row)
+    keys, named = _named(order, references)
     rows = []
-    for average, low, high in zip(*by_name.values(), strict=True):
-        several = " " in average["seed"]
-        cells = [shown(key, average[key]) + _range(key, low[key], high[key], several) for key in shown_keys]
-        name = [wording.number(average[key]) for key in keys] or ["single configuration"]
+    for name, one in named:
+        average, low, high = seed_rows([one])
+        cells = [shown(key, average[key]) + _range(key, low[key], high[key], len(one.runs) > 1) for key in shown_keys]
         rows.append([*name, average["seed"].replace(" ", ", "), average["status"], *cells])
-    return [*(keys or ["configuration"]), "seeds", "status", *(MEASURED[key] for key in shown_keys)], rows
+    return [*keys, "seeds", "status", *(MEASURED[key] for key in shown_keys)], rows
 
 
-def run_table(order: Sequence[Configuration]) -> tuple[list[str], list[list[str]]]:
-    """Header and formatted rows, one per run."""
-    keys = wording.varying(order)
+def run_table(
+    order: Sequence[Configuration], references: Sequence[Reference] = ()
+) -> tuple[list[str], list[list[str]]]:
+    """Header and formatted rows, one per run, those of references last."""
+    keys, named = _named(order, references)
     rows = []
-    for row in run_rows(order):
-        status = row["status"] + (f": {row['reason']}" if row["reason"] else "")
-        cells = [shown(key, row[key]) for key in MEASURED]
-        rows.append([*(wording.number(row[key]) for key in keys), str(row["seed"]), status, *cells])
+    for name, one in named:
+        for row in run_rows([one]):
+            status = row["status"] + (f": {row['reason']}" if row["reason"] else "")
+            rows.append([*name, str(row["seed"]), status, *(shown(key, row[key]) for key in MEASURED)])
     return [*keys, "seed", "status", *MEASURED.values()], rows
+
+
+def _named(
+    order: Sequence[Configuration], references: Sequence[Reference]
+) -> tuple[list[str], list[tuple[list[str], Configuration]]]:
+    """The columns that name a configuration, and each configuration under its cells of them."""
+    keys = wording.varying(order)
+    named = [([wording.number(one.values[key]) for key in keys] or ["single configuration"], one) for one in order]
+    rest = max(0, len(keys) - 1) * ["–"]
+    named += [([one.label, *rest], one.configuration) for one in references]
+    return keys or ["configuration"], named
 
 
 def shown(key: str, value: Any) -> str:
@@ -133,16 +157,3 @@ def _range(key: str, low: Any, high: Any, several: bool) -> str:
     if not several or low is None or not key.endswith("reward"):
         return ""
     return f" ({shown(key, low)}–{shown(key, high)})"
-
-
-def experiment_markdown(name: str, description: str, order: Sequence[Configuration], level: int = 1) -> str:
-    """The Markdown summary of one experiment: the result in words, then the two tables that show it."""
-    title, below = "#" * level, "#" * (level + 1)
-    parts = [f"{title} {cell(name)}", description, cell(wording.outcome(order))]
-    parts += [f"{below} Configurations (mean over seeds, range in brackets)"]
-    parts += [write_markdown(*configuration_table(order)), f"{below} Runs", write_markdown(*run_table(order))]
-    parts += [
-        "Reward is the answer reward on the validation set. Final values are means of the last three rows; entropy, "
-        "gradient norm and lengths (in tokens) are of training where a stage measures them there."
-    ]
-    return "\n\n".join(part.strip() for part in parts if part) + "\n"

@@ -4,12 +4,11 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from stages.reporting import curves
-from stages.reporting.lines import DIAGNOSTICS, LENGTHS, VALIDATION, line, smooth, time_unit, with_data
+from stages.reporting import canvas, curves
+from stages.reporting.lines import DIAGNOSTICS, LENGTHS, SECONDS, STEPS, line, longest, smooth, time_unit, with_data
 from stages.reporting.runs import Run, configurations, ranked
 from tests.reporting.build import train, validation
 
-REWARD, SECONDS = VALIDATION
 ENTROPY = next(panel for panel in DIAGNOSTICS if panel.column == "token_entropy")
 
 
@@ -24,7 +23,7 @@ def order_of(*runs):
 
 
 def test_mean_and_range_cover_the_steps_all_seeds_reached():
-    drawn = line([run("a", 0, 20), run("a", 2, 10)], REWARD)
+    drawn = line([run("a", 0, 20), run("a", 2, 10)], STEPS)
     assert drawn.x == [0, 5, 10]
     assert drawn.middle == pytest.approx([0.1, 0.15, 0.2])
     assert drawn.low == pytest.approx([0.0, 0.05, 0.1])
@@ -68,14 +67,14 @@ def test_long_runs_are_thinned_and_keep_their_ends():
 
 
 def test_time_is_shown_in_a_unit_people_can_picture():
-    assert time_unit(order_of(run("a", 0, 20))) == (1.0, "seconds")
+    assert time_unit(longest(order_of(run("a", 0, 20)))) == (1.0, "seconds")
     late = Run("p", {"key": 1}, validation=(validation(0, 0.1, seconds=5000.0),))
-    assert time_unit(order_of(late)) == (60.0, "minutes")
+    assert time_unit(longest(order_of(late))) == (60.0, "minutes")
 
 
 def test_the_same_runs_give_the_same_bytes_and_labels_show_what_varies():
     runs = [run("a$b_c<", 0, 10), run("a$b_c<", 1, 10), run("other", 0, 5, status="diverged")]
-    first, second = (curves.to_svg(curves.experiment_figure("sweep & more", order_of(*runs))) for _ in range(2))
+    first, second = (canvas.to_svg(curves.experiment_figure("sweep & more", order_of(*runs))) for _ in range(2))
     assert first == second
     assert "<dc:date>" not in first
     texts = ["".join(node.itertext()) for node in ElementTree.fromstring(first).iter() if node.tag.endswith("}text")]
@@ -101,19 +100,19 @@ def test_colours_follow_the_values_not_the_ranking():
 
 
 def test_an_experiment_that_never_validated_still_has_a_figure():
-    svg = curves.to_svg(curves.experiment_figure("empty", order_of(Run("p", {"key": 1}, status="diverged"))))
+    svg = canvas.to_svg(curves.experiment_figure("empty", order_of(Run("p", {"key": 1}, status="diverged"))))
     assert ">empty<" in svg
 
 
 def test_inlined_svg_is_self_contained_and_takes_the_colours_of_the_page():
-    svg = curves.to_svg(
+    svg = canvas.to_svg(
         curves.pretraining_figure([{"step": s, "seconds": 1.0 * s, "loss": 9.0 / s} for s in (1, 2, 3)])
     )
-    inlined = curves.inline(svg, "here")
+    inlined = canvas.inline(svg, "here")
     assert inlined.startswith("<svg ")
     assert "http" not in inlined
     assert "var(--ink)" in inlined
-    assert curves.INK not in inlined
+    assert canvas.INK not in inlined
     assert not re.search(r'<svg [^>]*width="', inlined)
     ids = set(re.findall(r'id="([^"]*)"', inlined))
     assert all(name.startswith("here-") for name in ids)
@@ -122,6 +121,6 @@ def test_inlined_svg_is_self_contained_and_takes_the_colours_of_the_page():
 
 def test_png_bytes_are_stable():
     figures = [curves.pretraining_figure([{"step": s, "seconds": 1.0, "loss": 1.0} for s in (1, 2)]) for _ in range(2)]
-    first, second = map(curves.to_png, figures)
+    first, second = map(canvas.to_png, figures)
     assert first == second
     assert first.startswith(b"\x89PNG")

@@ -1,7 +1,8 @@
 import csv
 import io
 
-from stages.reporting import tables
+from stages.reporting import markdown, tables
+from stages.reporting.contents import Experiment
 from stages.reporting.runs import Run, configurations, ranked
 from tests.reporting.build import train, validation
 from tests.reporting.test_runs import SWEEP, run
@@ -57,7 +58,7 @@ def test_tables_name_only_what_varies_and_show_ranges_of_several_seeds():
 
 def test_the_summary_says_the_result_and_shows_it():
     order = ranked(configurations([run(1e-3, 0, 0.2), run(3e-4, 0, 0.9, status="diverged", reason="nan")], SWEEP))
-    text = tables.experiment_markdown("sweep", "Why?", order, level=2)
+    text = markdown.experiment(Experiment("sweep", "grpo", "Why?", order), level=2)
     assert text.startswith("## sweep\n\nWhy?\n\nBest: learning_rate = 1e-3")
     assert "### Runs" in text
     assert "diverged: nan" in text

@@ -1,0 +1,197 @@
+"""What a report shows, read from the results: evaluations, experiments, and the facts around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stages.reporting import buckets as bucketing
+from stages.reporting import entropy, ladder, leaderboard, rounds, transcripts, wording
+from stages.reporting import readings as reading
+from stages.reporting.ladder import Rung
+from stages.reporting.references import Reference
+from stages.reporting.runs import Configuration, Run
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One evaluation: its settings, its METRICS row and its graded ROLLOUTS rows."""
+
+    name: str
+    values: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    rows: Sequence[Mapping[str, Any]]
+
+    @property
+    def buckets(self) -> list[bucketing.Bucket]:
+        return bucketing.buckets(self.rows)
+
+    @property
+    def symptoms(self) -> list[tuple[str, int]]:
+        return bucketing.symptoms(self.rows)
+
+    @property
+    def sentence(self) -> str:
+        right = sum(row["verdict"] == "correct" for row in self.rows)
+        found = sum(row["verdict"] in ("correct", "wrong") for row in self.rows)
+        return (
+            f"{wording.counted(right, len(self.rows))} responses are right; in {found} an answer could be found "
+            f"({wording.percent(found / max(1, len(self.rows)))})."
+        )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment: its ranked configurations, what they are shown beside, its figures, transcripts of its best run.
+
+    `leaderboard_svg` is empty where its runs have no wall-clock budget.
+    """
+
+    name: str
+    stage: str
+    description: str
+    order: Sequence[Configuration]
+    references: Sequence[Reference] = ()
+    svg: str = ""
+    leaderboard_svg: str = ""
+    stories: transcripts.Stories | None = None
+
+    @property
+    def outcome(self) -> str:
+        return wording.outcome(self.order)
+
+    @property
+    def readings(self) -> list[str]:
+        return reading.readings(self.order, self.references)
+
+    @property
+    def rounds(self) -> tuple[list[str], list[list[str]]] | None:
+        """Header and rows of the rounds of expert iteration."""
+        return rounds.rounds_table(self.order) if rounds.has_rounds(self.order) else None
+
+    @property
+    def leaderboard(self) -> leaderboard.Entry | None:
+        return leaderboard.entry(self.name, self.description, self.order)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything on the page. Absent parts are empty; the page leaves their sections out."""
+
+    preset: str
+    model: Mapping[str, Any]
+    data: Mapping[str, Mapping[str, Any]]
+    sizes: Mapping[str, int]
+    evaluations: Sequence[Evaluated]
+    experiments: Sequence[Experiment]
+    spending: Sequence[entropy.Trajectory]
+    spending_svg: str
+    pretraining_svg: str
+    pretraining_seconds: float
+    provenance: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def rungs(self) -> list[Rung]:
+        rungs = [ladder.from_evaluation(one.name, one.values, one.metrics) for one in self.evaluations]
+        return rungs + [rung for one in self.experiments for rung in ladder.rungs_of(one.name, one.stage, one.order)]
+
+    @property
+    def runs(self) -> list[Run]:
+        return [run for one in self.experiments for configuration in one.order for run in configuration.runs]
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock of all jobs added up, as if they had run one after the other."""
+        evaluated = sum(one.metrics.get("seconds") or 0.0 for one in self.evaluations)
+        return self.pretraining_seconds + evaluated + sum(run.seconds for run in self.runs)
+
+    @property
+    def commits(self) -> list[str]:
+        return sorted({str(facts.get("commit") or "unknown") for facts in self.provenance.values()})
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Package -> version, all of them where files were made with different ones."""
+        found: dict[str, set[str]] = {}
+        for facts in self.provenance.values():
+            for name, version in (facts.get("versions") or {}).items():
+                found.setdefault(name, set()).add(version)
+        return {name: " / ".join(sorted(versions)) for name, versions in sorted(found.items())}
+
+
+def model_words(model: Mapping[str, Any]) -> str:
+    """`pretrained here: hidden_size 128, num_layers 4, …`, a folder, or a hub id with its revision."""
+    if model.get("pretrain") is not None:
+        shape = [key for key in ("hidden_size", "num_layers", "num_heads", "vocab_size") if key in model["pretrain"]]
+        named = ", ".join(f"{key} {wording.number(model['pretrain'][key])}" for key in shape)
+        return f"pretrained here ({named or 'default shape'})"
+    revision = f" at {model['revision']}" if model.get("revision") else ""
+    return f"{model.get('hub') or model.get('path') or 'unknown'}{revision}"
+
+
+def settings(values: Mapping[str, Any], leave_out: Sequence[str] = ()) -> str:
+    shown = {key: value for key, value in values.items() if key not in leave_out and value is not None}
+    return ", ".join(f"{key} {wording.number(value)}" for key, value in shown.items())
+
+
+def status_words(report: Report) -> str:
+    """`12 runs: 11 finished, 1 diverged`"""
+    counts: dict[str, int] = {}
+    for run in report.runs:
+        counts[run.status] = counts.get(run.status, 0) + 1
+    ordered = sorted(counts.items(), key=lambda pair: (pair[0] != "finished", pair[0]))
+    return (
+        f"{len(report.runs)} runs: " + ", ".join(f"{count} {status}" for status, count in ordered) if counts else "none"
+    )
+
+
+def tells(report: Report) -> dict[str, str]:
+    """The headline: what ran, on what, from which code, for how long."""
+    data = [f"{name} ({report.sizes[name]})" if name in report.sizes else name for name in report.data]
+    return {
+        "Policy": model_words(report.model),
+        "Data (examples)": ", ".join(data) or "none",
+        "Evaluations": ", ".join(one.name for one in report.evaluations) or "none",
+        "Training": status_words(report),
+        "Time, all jobs added up": wording.duration(report.seconds),
+        "Commit": ", ".join(report.commits) or "unknown",
+    }
+
+
+def ladder_table(rungs: Sequence[Rung]) -> tuple[list[str], list[list[Any]]]:
+    header = [
+        "policy",
+        "answer reward",
+        "95 % interval",
+        "format reward",
+        "kind",
+        "prompt",
+        "dataset",
+        "questions",
+        "note",
+    ]
+    rows = [
+        [
+            *(rung.name, wording.fixed(rung.answer_reward), f"{wording.fixed(rung.low)} to {wording.fixed(rung.high)}"),
+            *(wording.fixed(rung.format_reward), rung.kind, rung.prompt, rung.dataset, rung.questions, rung.note),
+        ]
+        for rung in rungs
+    ]
+    return header, rows
+
+
+def data_table(report: Report) -> tuple[list[str], list[list[Any]]]:
+    rows = [
+        [name, source.get("source", ""), report.sizes.get(name, "–"), settings(source, ("source",))]
+        for name, source in report.data.items()
+    ]
+    return ["dataset", "source", "examples", "settings"], rows
+
+
+def provenance_table(report: Report) -> tuple[list[str], list[list[Any]]]:
+    rows = [
+        [name, facts.get("spec_hash") or "–", facts.get("code") or "–", facts.get("commit") or "–"]
+        for name, facts in report.provenance.items()
+    ]
+    return ["output", "specification", "code", "commit"], rows

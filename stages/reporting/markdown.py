@@ -1,0 +1,56 @@
+"""Experiments and the whole report as Markdown: facts, tables and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stages.reporting import contents, entropy, ladder, leaderboard, rounds, tables, wording
+from stages.reporting.contents import Experiment, Report
+from stages.reporting.tables import cell, write_markdown
+
+
+def experiment(one: Experiment, level: int = 1) -> str:
+    """The summary of one experiment: the result in words, then the tables that show it."""
+    title, below = "#" * level, "#" * (level + 1)
+    parts = [f"{title} {cell(one.name)}", one.description, cell(one.outcome)]
+    parts += ["\n".join(f"- {cell(said)}" for said in one.readings)]
+    if one.leaderboard:
+        said = [*leaderboard.facts(one.leaderboard), leaderboard.verdict(one.leaderboard)]
+        parts += [f"{below} Within the budget", *map(cell, said)]
+    if one.rounds:
+        parts += [f"{below} Rounds", write_markdown(*one.rounds)]
+        parts += [rounds.LEGEND]
+    parts += [f"{below} Configurations (mean over seeds, range in brackets)"]
+    parts += [write_markdown(*tables.configuration_table(one.order, one.references)), f"{below} Runs"]
+    parts += [write_markdown(*tables.run_table(one.order, one.references))]
+    parts += [
+        "Reward is the answer reward on the validation set. Final values are means of the last three rows; entropy, "
+        "gradient norm and lengths (in tokens) are of training where a stage measures them there."
+    ]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def report(found: Report) -> str:
+    """The same report as the page, as text; transcripts are left to the page and transcripts.md."""
+    parts = [f"# Ladder report: {cell(found.preset)}"]
+    parts += [cell(ladder.headline(found.rungs))]
+    parts += ["\n".join(f"- {key}: {cell(value)}" for key, value in contents.tells(found).items())]
+    if found.rungs:
+        parts += ["## The ladder", write_markdown(*contents.ladder_table(found.rungs))]
+        parts += [cell(said) for said in ladder.remarks(found.rungs)]
+    for one in found.evaluations:
+        rows = [[bucket.name, bucket.meaning, bucket.count, wording.percent(bucket.share)] for bucket in one.buckets]
+        parts += [f"## Evaluation: {one.name}", one.sentence]
+        parts += [write_markdown(["bucket", "meaning", "responses", "share"], rows)]
+        if one.symptoms:
+            parts += [write_markdown(["why no answer was found", "responses"], one.symptoms)]
+    for one in found.experiments:
+        parts.append(experiment(replace(one, name=f"Experiment {one.name}"), level=2))
+    if found.spending:
+        parts += ["## How each method spends entropy", cell(entropy.sentence(found.spending))]
+        parts += [write_markdown(*entropy.trajectories_table(found.spending))]
+    if found.data:
+        parts += ["## Data", write_markdown(*contents.data_table(found))]
+    parts += ["## Provenance", write_markdown(*contents.provenance_table(found))]
+    parts += [", ".join(f"{name} {version}" for name, version in found.versions.items())]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"

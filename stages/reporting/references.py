@@ -1,0 +1,106 @@
+"""Winners of earlier experiments, shown beside the runs of another one and never ranked with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stages.config import read_spec
+from stages.records import DataError
+from stages.reporting import wording
+from stages.reporting.runs import METRIC, Configuration, Run, configurations, mean, measured, read_planned
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The winning configuration of `experiment`, all seeds; `keys` are those of its swept keys that vary there."""
+
+    experiment: str
+    stage: str
+    keys: tuple[str, ...]
+    configuration: Configuration
+
+    @property
+    def label(self) -> str:
+        kind = "on-policy reference" if on_policy(self.stage, self.configuration) else "reference"
+        values = [wording.label(self.configuration.values, self.keys)] if self.keys else []
+        return f"{kind}: {', '.join([self.experiment, *values])}"
+
+
+def on_policy(stage: str, one: Configuration) -> bool:
+    """Whether each rollout batch of GRPO is used for one optimiser step, by the policy that sampled it."""
+    values = one.runs[0].values
+    once = values.get("epochs_per_rollout_batch", 1) == 1
+    return stage == "grpo" and once and values.get("train_batch_size") == values.get("rollout_batch_size")
+
+
+def read_references(planned: Mapping[str, Mapping[str, Any]]) -> list[Reference]:
+    """`planned`: experiment -> its stage, grid, cases, winner file and run folders, as the specification lists them."""
+    return [_read(name, plan) for name, plan in planned.items()]
+
+
+def _read(name: str, plan: Mapping[str, Any]) -> Reference:
+    chosen = read_spec(Path(plan["winner"]))["values"]
+    found = configurations(read_planned(plan["runs"]), plan)
+    winners = [one for one in found if one.values == chosen]
+    if not winners:
+        raise DataError(f"{plan['winner']}: says {chosen}, which no run of {name} has; run select again")
+    several = [key for key in wording.varying(found) if len(found) > 1]
+    return Reference(name, plan["stage"], tuple(several), winners[0])
+
+
+def against(best: Configuration, reference: Reference) -> str:
+    """The best configuration beside a reference: at the end, after as many steps, and after as many seconds.
+
+    Both are read at their last validation not later than where the shortest of all runs ended.
+    """
+    other = reference.configuration
+    said = [f"final answer reward {_beside(best.score, other.score)}"]
+    for key, words in (("step", lambda n: f"{n} optimiser steps"), ("seconds", wording.duration)):
+        ends = [_end(run, key) for run in (*best.runs, *other.runs)]
+        if None not in ends:
+            here, there = (_reached(one.runs, key, min(ends)) for one in (best, other))
+            said.append(f"after {words(min(ends))} {_beside(here, there)}")
+    return f"Beside the {reference.label}: {'; '.join(said)}.{_other_questions(best, other)}"
+
+
+def _validated(run: Run) -> list[dict[str, Any]]:
+    return [row for row in run.validation if measured(row.get(METRIC))]
+
+
+def _end(run: Run, key: str) -> float | None:
+    return max((row[key] for row in _validated(run)), default=None)
+
+
+def _reached(runs: Iterable[Run], key: str, limit: float) -> float | None:
+    """Mean over seeds of the last validation within the limit; None where a run had not validated by then."""
+    last = [[row[METRIC] for row in _validated(run) if row[key] <= limit][-1:] for run in runs]
+    return mean(value for (value,) in last) if all(last) else None
+
+
+def _beside(here: float | None, there: float | None) -> str:
+    text = f"{wording.fixed(here)} here, {wording.fixed(there)} there"
+    if here is None or there is None:
+        return text
+    lead = round(here, 3) - round(there, 3)  # of the printed numbers, which the reader can subtract
+    if abs(lead) < 5e-4:
+        return f"{text} (level)"
+    return f"{text} ({wording.fixed(abs(lead))} {'ahead' if lead > 0 else 'behind'})"
+
+
+def _other_questions(best: Configuration, other: Configuration) -> str:
+    asked = [_asked(one) for one in (best, other)]
+    if asked[0] == asked[1]:
+        return ""
+    here, there = (
+        f"{count} of {name or 'an unnamed set'} by {prompt or 'an unnamed prompt'}" for name, count, prompt in asked
+    )
+    return f" They answered different questions ({here} here, {there} there), so the two are not one measure."
+
+
+def _asked(one: Configuration) -> tuple[Any, Any, Any]:
+    run = one.runs[0]
+    counts: Sequence[Any] = [row.get("num_examples") for row in _validated(run)]
+    return run.values.get("validation"), (counts or [0])[-1], run.values.get("prompt")
