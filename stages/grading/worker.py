@@ -15,9 +15,8 @@ from stages.grading.rewards import grade_answer
 
 
 def serve(memory_mb: int, cpu_seconds: int) -> None:
-    limit = memory_mb * 1024 * 1024
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_AS, memory_mb * 1024 * 1024)
+    _limit(resource.RLIMIT_CORE, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent to handle
     context()  # import mpmath before the first request
     _reply({"ready": True})
@@ -34,8 +33,13 @@ def _reply(message: dict) -> None:
 def _allow_cpu(seconds: int) -> None:
     """Ends the process (SIGXCPU) if the next item takes more CPU time than this, however busy the machine is."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + seconds, hard))
+    _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + seconds)
+
+
+def _limit(kind: int, value: int) -> None:
+    """Sets a soft limit, never above what the machine allows."""
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def _grade(answer: str, references: list[str]) -> dict[str, str]:

@@ -25,7 +25,12 @@ def test_countdown(kind, response, verdict):
 
 
 def test_countdown_needs_no_worker_and_stands_beside_other_tasks():
-    items = [(RIGHT, TRUTH), ("no tags", TRUTH), ("</think> <answer> 16 </answer>", "16"), (RIGHT, "countdown:{")]
+    items = [
+        (RIGHT, TRUTH),
+        ("no tags", TRUTH),
+        ("</think> <answer> 16 </answer>", "16"),
+        (RIGHT, "countdown:{"),
+    ]
     with GraderPool() as pool:
         verdicts = pool.grade(items, "r1_zero")
         assert pool.worker_pids == []
