@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from stages import config, console, records
-from stages.config import ModelSource, Pretrain
+from stages import console, records
+from stages.sources import ModelSource, Pretrain
 from stages.store import State, new_directory, provenance
+from stages.strict import parse, read_spec
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -27,8 +28,8 @@ def main(
     metrics: Annotated[Path, typer.Option(help="Parquet file of training metrics to write")],
 ) -> None:
     """Make the base policy: a self-contained Hugging Face folder (safetensors, config, tokenizer)."""
-    plan = config.read_spec(spec)
-    source = config.parse(ModelSource, plan["values"], "model")
+    plan = read_spec(spec)
+    source = parse(ModelSource, plan["values"], "model")
     rows: list[dict[str, Any]] = []
     if source.pretrain:
         with State(state, plan) as held:
@@ -63,7 +64,7 @@ def pretrain(settings: Pretrain, state: State, target: Path) -> list[dict[str, A
 
     from stages.policy.checkpoint import load_training, save_training
     from stages.policy.loading import parameter_count, save_policy
-    from stages.policy.optimizer import step_optimizer
+    from stages.policy.optimizer import make_optimizer, step_optimizer
     from stages.policy.tiny import make_policy
     from stages.tasks.arithmetic import documents
 
@@ -71,7 +72,7 @@ def pretrain(settings: Pretrain, state: State, target: Path) -> list[dict[str, A
     model, tokenizer = make_policy(settings, islice(sample, 3000))
     model.train()
     console.say(f"{parameter_count(model):,} parameters, {len(tokenizer)} tokens")
-    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+    optimizer = make_optimizer(model, betas=(0.9, 0.98), weight_decay=0.01)
     newest = state.newest()
     facts = load_training(newest[1], model, optimizer) if newest else {"rows": [], "seconds": 0.0}
     rows, began = facts["rows"], time.monotonic() - facts["seconds"]

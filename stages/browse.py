@@ -16,12 +16,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from stages.config import ConfigError, nearest
 from stages.console import run
 from stages.records import DataError
 from stages.reporting import transcripts
 from stages.reporting.runs import column, mean
 from stages.reporting.wording import fixed
+from stages.strict import ConfigError, nearest
 
 VERDICTS = ("correct", "wrong", "unformatted", "timeout", "too_long", "bad_reference", "ungraded")
 COLOURS = {"correct": "green", "wrong": "red", "unformatted": "yellow"}

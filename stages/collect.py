@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
-from stages.config import read_spec
 from stages.console import run
 from stages.records import METRICS, ROLLOUTS, provenance_of, read_table, table, write_table
 from stages.store import new_directory, provenance, write_json
+from stages.strict import read_spec
 
 Row = dict[str, Any]
 

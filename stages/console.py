@@ -17,9 +17,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from stages.config import ConfigError
 from stages.records import DataError
 from stages.store import StateError, exit_on_sigterm
+from stages.strict import ConfigError
 
 CONSOLE = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 

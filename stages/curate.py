@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from stages.config import ConfigError, Curated, parse_source, read_spec
 from stages.console import run, say
 from stages.records import EXAMPLES, DataError, read_table, write_table
+from stages.sources import Curated, parse_source
 from stages.store import provenance
+from stages.strict import ConfigError, read_spec
 
 app = typer.Typer(add_completion=False)
 

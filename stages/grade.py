@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stages.config import Evaluation, parse, read_spec
+from stages.config import Evaluation
 from stages.console import run, say
 from stages.measure import validation_metrics
 from stages.records import METRICS, ROLLOUTS, DataError, read_table, table, write_table
 from stages.store import provenance
+from stages.strict import parse, read_spec
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from stages.config import (
+from stages.console import run, say
+from stages.records import EXAMPLES, table, write_table
+from stages.sources import (
     Arithmetic,
     ArithmeticTraces,
-    ConfigError,
     Countdown,
     DartMath,
     Gsm8k,
@@ -20,11 +21,9 @@ from stages.config import (
     ReasoningGym,
     Tulu3,
     parse_source,
-    read_spec,
 )
-from stages.console import run, say
-from stages.records import EXAMPLES, table, write_table
 from stages.store import provenance
+from stages.strict import ConfigError, read_spec
 from stages.tasks import (
     arithmetic,
     countdown,

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from stages import records
-from stages.config import read_spec
 from stages.console import run, say
 from stages.records import EXAMPLES, METRICS, DataError
 from stages.reporting import canvas, curves, entropy, ladder, page, transcripts
@@ -21,6 +20,7 @@ from stages.reporting.markdown import report as as_markdown
 from stages.reporting.references import read_references
 from stages.reporting.runs import configurations, ranked, read_planned
 from stages.store import write_text
+from stages.strict import read_spec
 
 
 def read_evaluation(name: str, values: Mapping[str, Any]) -> Evaluated:

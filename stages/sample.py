@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from stages import config, console, records
+from stages import console, records
 from stages.config import Evaluation
 from stages.examples import batch_of, first, read_examples
 from stages.store import State, provenance
+from stages.strict import parse, read_spec
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -27,8 +28,8 @@ def main(
     rollouts: Annotated[Path, typer.Option(help="ROLLOUTS to write, rewards empty")],
 ) -> None:
     """Sample `group_size` responses to each example. What was sampled before an interruption is kept."""
-    plan = config.read_spec(spec)
-    settings = config.parse(Evaluation, plan["values"], f"evaluations.{plan['name']}")
+    plan = read_spec(spec)
+    settings = parse(Evaluation, plan["values"], f"evaluations.{plan['name']}")
     examples = chosen(read_examples(data), settings.num_examples, plan.get("round"), settings.seed)
     from stages.engines.rollouts import chunks, sample_rows
     from stages.engines.transformers import TransformersEngine

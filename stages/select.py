@@ -15,11 +15,11 @@ from typing import Annotated
 
 import typer
 
-from stages.config import read_spec
 from stages.console import run, say
 from stages.reporting import wording
 from stages.reporting.runs import configurations, ranked, read_runs
 from stages.store import write_json
+from stages.strict import read_spec
 
 
 def select(

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from stages.config import read_spec
 from stages.console import run, say
 from stages.records import DataError
 from stages.reporting import canvas, curves, leaderboard, markdown, tables, transcripts, wording
@@ -19,6 +18,7 @@ from stages.reporting.contents import Experiment
 from stages.reporting.references import read_references
 from stages.reporting.runs import METRIC, Configuration, configurations, ranked, read_runs
 from stages.store import new_directory, write_json
+from stages.strict import read_spec
 
 
 def winner_facts(name: str, order: Sequence[Configuration]) -> dict[str, Any]:

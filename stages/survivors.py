@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from stages.config import read_spec
 from stages.console import run, say
 from stages.records import EXAMPLES, ROLLOUTS, read_table, table, write_table
 from stages.store import provenance
+from stages.strict import read_spec
 
 Row = dict[str, Any]
 GRADED = pa.schema(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stages import config, console, records
+from stages import console, records
 from stages.config import STAGES, Trained
 from stages.early_end import failure
 from stages.engines.rollouts import VALIDATION
@@ -30,6 +30,7 @@ from stages.policy.checkpoint import load_training, save_training
 from stages.policy.loading import load_policy, save_policy
 from stages.policy.optimizer import make_optimizer
 from stages.store import State, new_directory, provenance, write_json
+from stages.strict import ConfigError, parse, read_spec
 
 Row = dict[str, Any]
 
@@ -77,7 +78,8 @@ class Run:
 
     def __post_init__(self) -> None:
         self.engine = TransformersEngine(self.model, self.tokenizer, self.settings.sampling_batch_size)
-        self.optimizer = make_optimizer(self.model, self.settings)
+        betas = (self.settings.adam_beta1, self.settings.adam_beta2)
+        self.optimizer = make_optimizer(self.model, betas, self.settings.weight_decay)
         self.generations = Parts(self.state.folder / "generations", records.ROLLOUTS)
         self.rollouts = Parts(self.state.folder / "rollouts", records.ROLLOUTS)
         self.began = time.monotonic()
@@ -168,7 +170,7 @@ def opened(stage: str, files: Files, total: Callable[[Any, list[Row]], int]) -> 
 
     `total` says, from settings and training examples, how many steps there are.
     """
-    plan = config.read_spec(files.spec)
+    plan = read_spec(files.spec)
     settings = resolve(stage, plan, files.winners)
     train = read_examples(files.train, needs_response=stage == "sft", may_be_empty=plan.get("may_be_empty", False))
     train = first(train, getattr(settings, "num_examples", "full"))
@@ -196,9 +198,9 @@ def resolve(stage: str, plan: Row, winners: Sequence[Path]) -> Trained:
     chosen = {path.stem: json.loads(path.read_text()) for path in winners}
     for key, source in plan.get("inherit", {}).items():
         if source not in chosen or key not in chosen[source]["values"]:
-            raise config.ConfigError(f"{plan['name']}: {key} is inherited from {source}, whose winner does not name it")
+            raise ConfigError(f"{plan['name']}: {key} is inherited from {source}, whose winner does not name it")
         values[key] = chosen[source]["values"][key]
-    return config.parse(STAGES[stage], values, plan["name"])
+    return parse(STAGES[stage], values, plan["name"])
 
 
 def train(run: Run, take_step: Callable[[Run], list[Row]]) -> None:

@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from stages import base_model
-from stages.config import ModelSource, Pretrain
 from stages.policy.loading import load_policy, save_policy
 from stages.records import METRICS, TIMINGS, DataError, read_table
+from stages.sources import ModelSource, Pretrain
 from stages.store import State
 from tests.tiny import llama, tokenizer
 from tests.waiting import wait_for

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from stages.config import ConfigError, Evaluation, Grpo, ModelSource, Pretrain, Sft, parse, parse_source, read_spec
+from stages.config import Evaluation, Grpo, Sft
+from stages.sources import ModelSource, Pretrain, parse_source
+from stages.strict import ConfigError, parse, read_spec
 
 NAMES = {"train": "train", "validation": "validation"}
 

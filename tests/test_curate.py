@@ -5,8 +5,8 @@ import json
 import pytest
 
 from stages import curate
-from stages.config import ConfigError
 from stages.records import EXAMPLES, DataError, provenance_of, read_table, table, write_table
+from stages.strict import ConfigError
 from stages.tasks.arithmetic import traces
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from stages import grade
-from stages.config import ConfigError
 from stages.records import METRICS, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
+from stages.strict import ConfigError
 
 ROOT = Path(grade.__file__).parents[1]
 VALUES = {"dataset": "held_out", "prompt": "r1_zero", "reward": "r1_zero"}

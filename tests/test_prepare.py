@@ -10,8 +10,9 @@ from typing import get_args
 import pytest
 
 from stages import prepare
-from stages.config import ConfigError, DataSource
 from stages.records import EXAMPLES, DataError, provenance_of, read_table
+from stages.sources import DataSource
+from stages.strict import ConfigError
 from stages.tasks.arithmetic import split_of, traces
 
 ROOT = Path(prepare.__file__).parents[1]

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from stages.config import ConfigError, Curated, DataSource, JsonLines, MathStyle, ReasoningGym, nearest, parse
+from stages.sources import Curated, DataSource, JsonLines, MathStyle, ReasoningGym
+from stages.strict import ConfigError, nearest, parse
 from stages.tasks import reasoning_gym_answers
 
 SOURCES = {get_args(kind.model_fields["source"].annotation)[0]: kind for kind in get_args(get_args(DataSource)[0])}

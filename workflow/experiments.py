@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from stages.config import STAGES, ConfigError, FineTuned, Sampled, Strict, explain, nearest
+from stages.config import STAGES, FineTuned, Sampled
+from stages.strict import ConfigError, Strict, explain, nearest
 from workflow import datasets
 from workflow.datasets import Datasets
 

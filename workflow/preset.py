@@ -8,7 +8,7 @@ from typing import Any
 
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import ModelSource
+from stages.sources import ModelSource
 from workflow.schema import Config
 from workflow.specs import write_if_changed
 

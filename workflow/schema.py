@@ -11,7 +11,9 @@ from typing import Any
 from pydantic import Field
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import ConfigError, Evaluation, ModelSource, Strict, nearest, parse
+from stages.config import Evaluation
+from stages.sources import ModelSource
+from stages.strict import ConfigError, Strict, nearest, parse
 from workflow import datasets, experiments
 from workflow.experiments import Experiment
 

@@ -14,7 +14,9 @@ from typing import Any
 from pydantic import BaseModel
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import Curated, ExpertIteration, Sampled, nearest
+from stages.config import ExpertIteration, Sampled
+from stages.sources import Curated
+from stages.strict import nearest
 from workflow import paths
 from workflow.fingerprint import fingerprint
 from workflow.schema import BASE, Config

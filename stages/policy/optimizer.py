@@ -7,17 +7,10 @@ import math
 import torch
 from torch import nn
 
-from stages.config import Trained
 
-
-def make_optimizer(model: nn.Module, config: Trained) -> torch.optim.AdamW:
-    return torch.optim.AdamW(
-        model.parameters(),
-        lr=config.learning_rate,
-        betas=(config.adam_beta1, config.adam_beta2),
-        weight_decay=config.weight_decay,
-        fused=True,
-    )
+def make_optimizer(model: nn.Module, betas: tuple[float, float], weight_decay: float) -> torch.optim.AdamW:
+    """AdamW, fused. The learning rate comes with each step."""
+    return torch.optim.AdamW(model.parameters(), betas=betas, weight_decay=weight_decay, fused=True)
 
 
 def scheduled(step: int, total: int, learning_rate: float, schedule: str, warmup_fraction: float) -> float:

@@ -8,8 +8,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-from stages.config import Pretrain
 from stages.policy.loading import Policy
+from stages.sources import Pretrain
 
 END = "<|endoftext|>"
 

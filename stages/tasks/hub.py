@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from stages.config import DatasetFiles
 from stages.records import DataError
+from stages.sources import DatasetFiles
 
 _ENDINGS = ("parquet", "jsonl", "jsonl.gz")
 _SHARD = re.compile(r"-[0-9]{5}-of-([0-9]{5})[-.]")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from stages.config import nearest
 from stages.records import DataError
+from stages.strict import nearest
 
 Object = dict[str, Any]
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"

@@ -11,8 +11,8 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from stages.config import ConfigError
 from stages.records import DataError
+from stages.strict import ConfigError
 from stages.tasks.arithmetic import Split, TooMany, split_of
 from stages.tasks.reasoning_gym_answers import fault
 from stages.tasks.verifiers import ground_truth_for

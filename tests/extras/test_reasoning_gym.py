@@ -12,9 +12,9 @@ import sys
 import pytest
 import reasoning_gym
 
-from stages.config import ConfigError
 from stages.grading import GraderPool
 from stages.records import EXAMPLES, table
+from stages.strict import ConfigError
 from stages.tasks import reasoning_gym_tasks
 from stages.tasks.arithmetic import TooMany, split_of
 from stages.tasks.reasoning_gym_answers import MAX_CHARS, REFUSED, REVIEWED, check_reasoning_gym

@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import pytest
 
 from stages import browse, records, report, select, summarize
-from stages.config import ConfigError
 from stages.records import EXAMPLES, METRICS, ROLLOUTS, DataError
 from stages.store import write_json
+from stages.strict import ConfigError
 from tests.reporting.build import EXPERIMENT, read_json, rollout, write_evaluation, write_experiment
 
 SCRIPT = "<script>alert(1)</script>"

@@ -14,8 +14,9 @@ import pytest
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
 from stages import prepare
-from stages.config import ConfigError, parse_source
 from stages.records import DataError
+from stages.sources import parse_source
+from stages.strict import ConfigError
 from stages.tasks import math_style
 from stages.tasks.files import read
 from stages.tasks.hub import local_files

@@ -4,7 +4,7 @@ import importlib.metadata
 
 import pytest
 
-from stages.config import ConfigError
+from stages.strict import ConfigError
 from stages.tasks.reasoning_gym_answers import REFUSED, REVIEWED, VERSION, check_reasoning_gym, fault
 from stages.tasks.reasoning_gym_tasks import load
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from stages import console, records
-from stages.config import read_spec
 from stages.measure import validation_metrics
 from stages.store import new_directory, provenance, write_json
+from stages.strict import read_spec
 
 
 def options(words):

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import STAGES, Evaluation, ModelSource, parse, parse_source
+from stages.config import STAGES, Evaluation
+from stages.sources import ModelSource, parse_source
+from stages.strict import parse
 from workflow import preset, specs
 from workflow.schema import Config, load
 

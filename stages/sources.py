@@ -1,0 +1,218 @@
+"""Where policies and datasets come from: one frozen, checked object per kind of source."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from stages.strict import ConfigError, Fraction, Positive, Rate, Strict, explain
+
+RewardName = Literal["r1_zero", "question_only"]
+
+
+# ---------------------------------------------------------------- models
+
+
+class Pretrain(Strict):
+    """A small Qwen2-architecture policy, trained here on generated arithmetic text."""
+
+    hidden_size: Positive = 128
+    num_layers: Positive = 4
+    num_heads: Positive = 4
+    vocab_size: Positive = 512
+    context_length: Positive = 512
+    n_steps: Positive = 900
+    sequences_per_step: Positive = 24
+    sequence_length: Positive = 192
+    learning_rate: Rate = 3.0e-3
+    wrong_step_fraction: Fraction = 0.2
+    bare_question_fraction: Fraction = 0.8
+    checkpoint_every: Positive = 100
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def heads_divide(self) -> Pretrain:
+        if self.hidden_size % self.num_heads:
+            raise ValueError(f"hidden_size ({self.hidden_size}) must be a multiple of num_heads ({self.num_heads})")
+        return self
+
+
+class ModelSource(Strict):
+    """Where the base policy comes from: exactly one of `pretrain`, `path` (a local folder), `hub` (an id)."""
+
+    pretrain: Pretrain | None = None
+    path: str | None = None
+    hub: str | None = None
+    revision: str | None = None
+
+    @model_validator(mode="after")
+    def exactly_one(self) -> ModelSource:
+        given = [key for key in ("pretrain", "path", "hub") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of pretrain, path, hub (got {', '.join(given) or 'none'})")
+        return self
+
+
+# ---------------------------------------------------------------- data
+
+
+class Arithmetic(Strict):
+    """Generated word problems. The split is decided by a hash of the question, so splits never share one."""
+
+    source: Literal["arithmetic"]
+    split: Literal["train", "validation"]
+    size: Positive
+    seed: int = 0
+
+
+class ArithmeticTraces(Strict):
+    """Worked solutions of train-split problems in r1_zero form; `wrong_fraction` of them end in a wrong answer."""
+
+    source: Literal["arithmetic_traces"]
+    size: Positive
+    wrong_fraction: Fraction = 0.3
+    seed: int = 0
+
+
+class JsonLines(Strict):
+    """The user's own file, one JSON object per line; values name the fields to read."""
+
+    source: Literal["jsonl"]
+    path: str
+    question: str = "question"
+    answer: str = "answer"
+    response: str | None = None
+
+
+class DatasetFiles(Strict):
+    """Rows of a local file, JSON Lines or Parquet (`path`), or of a Hub dataset (`hub`, an id) at a pinned `revision`.
+
+    Of a Hub dataset, `file` names one file, or `split` (with `config`, where it has several) the files of a split.
+    """
+
+    path: str | None = None
+    hub: str | None = None
+    revision: str | None = None
+    config: str | None = None
+    split: str | None = None
+    file: str | None = None
+
+    @model_validator(mode="after")
+    def one_origin(self) -> DatasetFiles:
+        if (self.path is None) == (self.hub is None):
+            raise ValueError("give exactly one of path (a local file) and hub (the id of a Hub dataset)")
+        return self
+
+    @model_validator(mode="after")
+    def hub_is_pinned(self) -> DatasetFiles:
+        stray = [key for key in ("revision", "config", "split", "file") if getattr(self, key) is not None]
+        if self.hub is None:
+            if stray:
+                raise ValueError(f"{', '.join(stray)} can only be given together with hub")
+            return self
+        if not re.fullmatch(r"[0-9a-f]{40}", self.revision or ""):
+            raise ValueError(
+                "hub needs revision, the commit that pins the data: 40 hexadecimal digits, as the dataset's page "
+                f"shows them in its history (got {self.revision!r}; a branch or tag may move)"
+            )
+        if (self.file is None) == (self.split is None):
+            raise ValueError("hub needs exactly one of file (a name in the dataset) and split (such as train)")
+        if self.file is not None and self.config is not None:
+            raise ValueError("config belongs to split; a file is named by its whole path in the dataset")
+        return self
+
+
+class Gsm8k(DatasetFiles):
+    """GSM8K's own files: `question`, and `answer` ending in `#### <number>`."""
+
+    source: Literal["gsm8k"]
+
+
+class MathStyle(DatasetFiles):
+    """MATH-style rows: `problem`, `answer` or a `solution` that ends in a box, perhaps a `level` to choose by.
+
+    With `responses`, the solutions serve fine-tuning.
+    """
+
+    source: Literal["math"]
+    levels: tuple[Positive, ...] | None = None
+    responses: bool = False
+
+
+class Tulu3(DatasetFiles):
+    """Tulu 3 SFT Math rows: `messages` of a user's question and an assistant's solution."""
+
+    source: Literal["tulu3"]
+
+
+class DartMath(DatasetFiles):
+    """DART-Math rows: `query` and `response`."""
+
+    source: Literal["dart_math"]
+
+
+class Countdown(DatasetFiles):
+    """Countdown problems: rows of `nums` and `target`, or, without path and hub, `size` generated ones.
+
+    `part` keeps those that a hash of numbers and target puts there, so that two parts never share a problem.
+    """
+
+    source: Literal["countdown"]
+    part: Literal["train", "validation"] | None = None
+    size: Positive | None = None
+    seed: int = 0
+    n_numbers: Annotated[int, Field(ge=2, le=6)] = 3
+
+    @model_validator(mode="after")
+    def one_origin(self) -> Countdown:
+        if self.path is not None and self.hub is not None:
+            raise ValueError("give path (a local file) or hub (the id of a Hub dataset), not both")
+        if self.path is None and self.hub is None:
+            if self.size is None:
+                raise ValueError("give size, the number of problems to generate, or path or hub to read them from")
+        elif (self.seed, self.n_numbers) != (0, 3):
+            raise ValueError("seed and n_numbers shape generated problems; these are read from a file")
+        return self
+
+
+class ReasoningGym(Strict):
+    """Generated questions of one Reasoning Gym dataset; a hash of the question decides the split."""
+
+    source: Literal["reasoning_gym"]
+    dataset: str
+    split: Literal["train", "validation"]
+    size: Positive
+    seed: int = 0
+
+
+class Curated(Strict):
+    """Those examples of another dataset whose `response` is graded correct."""
+
+    source: Literal["curated"]
+    dataset: str
+    reward: RewardName = "r1_zero"
+
+
+DataSource = Annotated[
+    Arithmetic
+    | ArithmeticTraces
+    | JsonLines
+    | Gsm8k
+    | MathStyle
+    | Tulu3
+    | DartMath
+    | Countdown
+    | ReasoningGym
+    | Curated,
+    Field(discriminator="source"),
+]
+
+
+def parse_source(values: dict[str, Any], where: str) -> Any:
+    """`values` as one of the data sources."""
+    try:
+        return TypeAdapter(DataSource).validate_python(values)
+    except ValidationError as error:
+        raise ConfigError(explain(error, where, None)) from None
