@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stages.config import read_spec
 from stages.records import DataError
 from stages.reporting import wording
 from stages.reporting.runs import METRIC, Configuration, Run, configurations, mean, measured, read_planned
+from stages.strict import read_spec
 
 
 @dataclass(frozen=True)
