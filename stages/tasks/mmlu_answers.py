@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _READ_AHEAD = 1_000  # characters read behind the phrase, enough to compare a repeated option
+_READ_AHEAD = 1_000  # characters read behind the phrase, enough to compare a repeated option
 _PHRASE = re.compile(r"\banswer\s+is\b\s*:?", re.IGNORECASE)
 _LETTER = re.compile(
     r"\s*(?:(?:option|choice|letter)\s+)?"
@@ -14,7 +15,8 @@ _LETTER = re.compile(
 )
 _ANOTHER = re.compile(r"[\s,/&]*(?:(?:and|or|and/or)\s+)?[(*_\"']*[A-Z](?![A-Za-z0-9'’])")
 _GOES_ON = re.compile(
-    r"\s*(?:$|[^\sA-Za-z0-9])|\s+(?:because|since|as|for|due|given|based|according|which)\b|\s*\n"
+    r"\s*(?:$|[^\sA-Za-z0-9])|\s*\n"
+    r"|\s+(?:because|since|as|for|due|given|based|according|which)\b"
 )
 
 
@@ -27,9 +29,8 @@ def parse_mmlu_response(mmlu_example: Mapping[str, Any], model_output: str) -> s
     where two such sentences disagree.
     """
     options = mmlu_example["options"]
-    letters = {
-        _named_letter(options, model_output[match.end() :]) for match in _PHRASE.finditer(model_output)
-    }
+    ends = [match.end() for match in _PHRASE.finditer(model_output)]
+    letters = {_named_letter(options, model_output[end : end + _READ_AHEAD]) for end in ends}
     return letters.pop() if len(letters) == 1 else None
 
 
