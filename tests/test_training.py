@@ -329,3 +329,26 @@ def test_the_config_offers_exactly_the_losses_there_are():
     assert set(get_args(fields["loss_type"].annotation)) == set(SURROGATES)
     assert set(get_args(fields["length_normalization"].annotation)) == set(AGGREGATIONS)
     assert set(get_args(fields["training_reward"].annotation)) == set(grpo.TRAINING_REWARDS)
+
+
+@pytest.mark.parametrize("budget", [60, 200, 10_000])
+def test_fine_tuning_does_not_depend_on_the_token_budget(inputs, tmp_path, budget):
+    """Micro-batches of one response, of a few, of all: the same step, because the mean is over the batch's tokens."""
+    weights = []
+    for name, tokens in (("whole", 100_000), ("split", budget)):
+        one = {"n_sft_steps": 1, "learning_rate": 1e-3, "train_batch_size": 8}
+        files = files_of(inputs, tmp_path / name, "sft", micro_batch_tokens=tokens, **one)
+        seen = []
+        run(files, "sft", lambda held, seen=seen: seen.append(sft.sft_step(held)) or seen[0])
+        weights.append(load_file(files.checkpoint / "model.safetensors"))
+    for key, value in weights[0].items():
+        torch.testing.assert_close(weights[1][key], value, atol=2e-5, rtol=1e-4, msg=key)
+
+
+def test_micro_batches_stay_within_the_budget_and_lose_nothing():
+    batch = [([1] * p, [2] * r) for p, r in ((3, 4), (10, 1), (2, 2), (7, 9), (1, 1))]
+    parts = sft.micro_batches(batch, 20)
+    assert sorted(pair for part in parts for pair in part) == sorted(batch)
+    for part in parts:
+        assert len(part) == 1 or len(part) * max(len(p) + len(r) for p, r in part) <= 20
+    assert len(sft.micro_batches(batch, 10_000)) == 1
