@@ -7,7 +7,8 @@ _MAX_DIGITS = 1_000
 _CURRENCY = "$€£¥₹"
 _NORMALIZED = str.maketrans(
     {
-        **{chr(0xFF10 + digit): str(digit) for digit in range(10)},  # fullwidth; superscripts stay as they are
+        # fullwidth digits; superscripts stay as they are
+        **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
         "\u2212": "-",  # minus sign
         "\uff0d": "-",
         "\ufe63": "-",
