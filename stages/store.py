@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "sympy", "snakemake")
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "mpmath", "snakemake")
 
 
 class StateError(RuntimeError):
