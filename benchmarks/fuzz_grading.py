@@ -82,25 +82,17 @@ def damaged(rng: random.Random, gold: str) -> str:
 def nested(rng: random.Random, gold: str) -> str:
     opening, closing = rng.choice(BRACKETS)
     depth = rng.choice((1, 2, 5, 20, 60, 300))
-    return (
-        opening * depth
-        + rng.choice((gold, "x", "2", ""))
-        + closing * rng.choice((depth, depth - 1, depth + 1))
-    )
+    return opening * depth + rng.choice((gold, "x", "2", "")) + closing * rng.choice((depth, depth - 1, depth + 1))
 
 
 def repeated(rng: random.Random, gold: str) -> str:
-    piece = rng.choice(
-        (*COMMANDS, *WORDS, "9", ",", "1,", "x+", "x*", "x^", "!", "%", "'", "^2", "=1", "<x", "±", " ")
-    )
+    piece = rng.choice((*COMMANDS, *WORDS, "9", ",", "1,", "x+", "x*", "x^", "!", "%", "'", "^2", "=1", "<x", "±", " "))
     return piece * rng.choice((2, 5, 30, 200, 900, 5_000)) + rng.choice(("", "1", "x", gold))
 
 
 def code(rng: random.Random, gold: str) -> str:
     return (
-        rng.choice(("", "5", gold, r"\text{"))
-        + "".join(rng.choices(CODE, k=rng.randint(1, 3)))
-        + rng.choice(("", "}"))
+        rng.choice(("", "5", gold, r"\text{")) + "".join(rng.choices(CODE, k=rng.randint(1, 3))) + rng.choice(("", "}"))
     )
 
 
@@ -147,9 +139,7 @@ def report(arguments, verdicts: Counter, slowest: list, raised: list[str], secon
     for line in raised[:10]:
         print(f"            {line}")
     for cpu, gold, answer in sorted(slowest, reverse=True):
-        print(
-            f"slowest     {cpu * 1000:.1f} ms  gold {gold[:40]!r}  answer {answer[:80]!r} ({len(answer)} characters)"
-        )
+        print(f"slowest     {cpu * 1000:.1f} ms  gold {gold[:40]!r}  answer {answer[:80]!r} ({len(answer)} characters)")
     return int(bool(raised) or max(slowest)[0] >= 1.0)
 
 

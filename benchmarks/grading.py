@@ -31,9 +31,7 @@ def load_ours(reference: str | None) -> Callable[[str, str], bool]:
     sys.path.insert(0, str(ROOT))
     from stages.grading import r1_zero_reward_fn
 
-    return lambda gold, answer: (
-        r1_zero_reward_fn(f"</think> <answer> {answer} </answer>", gold)["reward"] == 1.0
-    )
+    return lambda gold, answer: r1_zero_reward_fn(f"</think> <answer> {answer} </answer>", gold)["reward"] == 1.0
 
 
 def load_math_verify(reference: str | None) -> Callable[[str, str], bool]:
@@ -141,9 +139,7 @@ def training_mix(cases: list[dict], pairs: int, seed: int) -> list[dict]:
     for _ in range(pairs):
         if rng.random() < 0.6:
             gold = rng.randint(-50, 2_000)
-            mix.append(
-                {"gold": str(gold), "answer": str(gold if rng.random() < 0.5 else rng.randint(-50, 2_000))}
-            )
+            mix.append({"gold": str(gold), "answer": str(gold if rng.random() < 0.5 else rng.randint(-50, 2_000))})
         else:
             mix.append(rng.choice(cases))
     return mix
@@ -162,14 +158,10 @@ def row(name: str, tally: Tally, cases: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--reference", help="path of a reference grader with a function grade(answer, gold, fast)"
-    )
+    parser.add_argument("--reference", help="path of a reference grader with a function grade(answer, gold, fast)")
     parser.add_argument("--pairs", type=int, default=1000, help="size of the training mix")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--limit", type=float, default=10.0, help="wall-clock seconds after which a pair is a hang"
-    )
+    parser.add_argument("--limit", type=float, default=10.0, help="wall-clock seconds after which a pair is a hang")
     parser.add_argument("--child", choices=GRADERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -181,9 +173,7 @@ def main() -> None:
 def compare(arguments: argparse.Namespace) -> None:
     cases = json.loads(CASES.read_text())
     mix = training_mix([case for case in cases if case["kind"] != "hostile"], arguments.pairs, arguments.seed)
-    print(
-        f"{len(mix)} pairs of the mix (milliseconds of CPU time), {len(cases)} test cases, one process each"
-    )
+    print(f"{len(mix)} pairs of the mix (milliseconds of CPU time), {len(cases)} test cases, one process each")
     print(
         f"{'grader':<16}{'mean':>10}{'median':>10}{'p99':>10}{'max':>11}"
         f"{'right %':>9}{'false +':>8}{'hangs':>7}{'errors':>8}{'slowest case':>14}"

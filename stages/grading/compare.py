@@ -125,9 +125,7 @@ def _match_listings(gold: Listing, answer: Listing, budget: Budget) -> str | Non
     names = [_names(gold), _names(answer)]
     if max(map(len, names)) > 1 and not min(map(len, names)):
         named, other = (gold, answer) if names[0] else (answer, gold)
-        listed = other.style == "list" or (
-            other.style == "()" and sorted(named.items, key=_name) == list(named.items)
-        )
+        listed = other.style == "list" or (other.style == "()" and sorted(named.items, key=_name) == list(named.items))
         return _match_in_order(gold, answer, budget) if listed and named.style == "list" else None
     if {gold.style, answer.style} - {"list", "set"}:
         return _match_in_order(gold, answer, budget) if gold.style == answer.style else None

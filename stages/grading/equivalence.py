@@ -55,9 +55,7 @@ def decide_quickly(gold: str, answer: str) -> Decision | None:
     if quick is not None:
         return Decision("correct" if quick[0] else "wrong", quick[1])
     if not gold.strip() or len(gold) > MAX_ANSWER_CHARS:
-        return Decision(
-            "bad_reference", f"the reference is empty or longer than {MAX_ANSWER_CHARS} characters"
-        )
+        return Decision("bad_reference", f"the reference is empty or longer than {MAX_ANSWER_CHARS} characters")
     if len(answer) > MAX_ANSWER_CHARS:
         return Decision("too_long", f"an answer of {len(answer)} characters; the limit is {MAX_ANSWER_CHARS}")
     if not answer.strip():
@@ -104,9 +102,7 @@ def _decide_readings(gold: Reading, answer: Reading) -> Decision:
     if same_option(gold.text, answer.text):
         return Decision("correct", "same option letter", gold, answer)
     if gold.too_big:
-        return Decision(
-            "bad_reference", f"the reference asks for too much work: {gold.problem}", gold, answer
-        )
+        return Decision("bad_reference", f"the reference asks for too much work: {gold.problem}", gold, answer)
     if answer.too_big:
         return Decision("too_long", answer.problem, gold, answer)
     if gold.answer is None or answer.answer is None:

@@ -25,9 +25,7 @@ def last_boxed(text: str) -> str | None:
     start = text.find(_BOX_OPENING)
     if start < 0:
         return None
-    opened: list[
-        int | None
-    ] = []  # one entry an open brace: where a box's content starts, None for other braces
+    opened: list[int | None] = []  # one entry an open brace: where a box's content starts, None for other braces
     best: tuple[int, int] | None = None
     for match in _BRACES.finditer(text, start):
         mark = match.group()

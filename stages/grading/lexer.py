@@ -175,15 +175,11 @@ def canonical(tokens: list[Token]) -> str:
     """One spelling for a token list, to compare as text what the grammar does not read."""
     parts = []
     for index, token in enumerate(tokens):
-        single = (
-            0 < index < len(tokens) - 1 and tokens[index - 1].text == "{" and tokens[index + 1].text == "}"
-        )
+        single = 0 < index < len(tokens) - 1 and tokens[index - 1].text == "{" and tokens[index + 1].text == "}"
         if single and index > 1 and tokens[index - 2].text in ("^", "_"):
             parts[-1] = ""  # x_{1} is x_1
             parts.append(token.text)
             continue
-        closes_single = (
-            token.text == "}" and index > 2 and tokens[index - 2].text == "{" and parts[index - 2] == ""
-        )
+        closes_single = token.text == "}" and index > 2 and tokens[index - 2].text == "{" and parts[index - 2] == ""
         parts.append("" if closes_single else token.text)
     return " ".join(part for part in parts if part)

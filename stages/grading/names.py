@@ -21,17 +21,13 @@ def read_name(tokens: list[Token]) -> str | None:
 def _is_name_shaped(tokens: list[Token]) -> bool:
     """Letters, names and text; digits and operators only in subscripts and arguments."""
     if tokens[0].text == "(":
-        return tokens[-1].text == ")" and all(
-            token.kind in ("word", "sep") or token.text in "()_" for token in tokens
-        )
+        return tokens[-1].text == ")" and all(token.kind in ("word", "sep") or token.text in "()_" for token in tokens)
     depth = 0
     for index, token in enumerate(tokens):
         depth += (token.text in ("(", "{")) - (token.text in (")", "}"))
         if token.kind == "cmd" and not (token.text in _NAME_COMMANDS or token.text.startswith("math")):
             return False
-        inside = (
-            depth > 0 or token.text in (")", "}", "_", "'") or (index > 0 and tokens[index - 1].text == "_")
-        )
+        inside = depth > 0 or token.text in (")", "}", "_", "'") or (index > 0 and tokens[index - 1].text == "_")
         if token.kind in ("num", "op") and not inside:
             return False
     return tokens[0].kind in ("word", "cmd", "text")

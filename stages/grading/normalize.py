@@ -51,9 +51,7 @@ _SPACING = re.compile(
 )
 _TEX_GROUP = re.compile(r"(?<=[0-9])(?:\{,\}|,\\!|\{,\\!\}|\\,|\\:|\\;|\\ )\s?(?=[0-9]{3}(?![0-9]))")
 _SPACED_GROUP = re.compile(r"([+-]?¤?)([0-9]{1,3}(?:[ \u2009\u202f\u00a0][0-9]{3})+)((?:\.[0-9]+)?)")
-_CIRCLE = re.compile(
-    r"\^\s*(?:\{\s*(?:\\circ|°|∘|\\degree)\s*\}|\\circ(?![A-Za-z])|∘|°|\\degree(?![A-Za-z]))"
-)
+_CIRCLE = re.compile(r"\^\s*(?:\{\s*(?:\\circ|°|∘|\\degree)\s*\}|\\circ(?![A-Za-z])|∘|°|\\degree(?![A-Za-z]))")
 _ORDINAL = re.compile(r"\^\s*\{?\s*\\(?:text|textrm|mathrm)\s*\{\s*(st|nd|rd|th)\s*\}\s*\}?")
 _TEXT_SIGN = re.compile(r"\\text\s*\{\s*([^\w\s{}\\])\s*\}")
 _OUTWARD = re.compile(r"(^|\\cup|\\in|∪|∈|=)(\s*)([\[\]])([^\[\]()]*,[^\[\]()]*)([\[\]])(?=\s*(?:$|\\cup|∪))")

@@ -191,10 +191,7 @@ def _integers_only(*args):
 
 
 _FUNCTIONS: dict[str, Callable] = {
-    **{
-        name: _limited(name)
-        for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth")
-    },
+    **{name: _limited(name) for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth")},
     **{f"arc{name}": _direct(f"a{name}") for name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh")},
     "floor": lambda x: context().floor(_real(x)),
     "ceil": lambda x: context().ceil(_real(x)),

@@ -129,9 +129,7 @@ class GraderPool:
                 reply = worker.ask({"answer": answer, "references": references}, self._wall_seconds)
                 if reply is not None:
                     return make_verdict(reply["verdict"], answer, reply["reason"])
-            return make_verdict(
-                "timeout", answer, f"the grading process died {_ATTEMPTS} times on this answer"
-            )
+            return make_verdict("timeout", answer, f"the grading process died {_ATTEMPTS} times on this answer")
         except TimeoutError as limit:
             return make_verdict("timeout", answer, str(limit))
         finally:
@@ -186,9 +184,7 @@ class _Worker:
         if not ready:
             self.stop()
             if code >= 0:
-                raise RuntimeError(
-                    f"the grading process did not start (exit {code}): {' '.join(self.command)}"
-                )
+                raise RuntimeError(f"the grading process did not start (exit {code}): {' '.join(self.command)}")
         return ready
 
     def _send(self, data: bytes, end: float) -> None:

@@ -75,12 +75,7 @@ def _is_prose(tokens: list[Token]) -> bool:
 
 def _is_prose_word(token: Token) -> bool:
     word, lower = token.text, token.text.lower()
-    if (
-        len(word) == 1
-        or lower in FUNCTION_NAMES
-        or word in GREEK_LETTERS
-        or lower in ("pi", "inf", "infinity")
-    ):
+    if len(word) == 1 or lower in FUNCTION_NAMES or word in GREEK_LETTERS or lower in ("pi", "inf", "infinity"):
         return False
     if len(word) <= 3 and set(word) <= _PRODUCT_LETTERS:
         return False

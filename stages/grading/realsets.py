@@ -53,9 +53,7 @@ def as_pieces(answer: Answer, budget: Budget) -> tuple[Piece, ...] | None:
     """A set of reals from an interval in brackets or from a finite set; None for other answers."""
     if isinstance(answer, RealSet):
         return answer.pieces
-    if not isinstance(answer, Listing) or not all(
-        isinstance(item, Value) and not item.unit for item in answer.items
-    ):
+    if not isinstance(answer, Listing) or not all(isinstance(item, Value) and not item.unit for item in answer.items):
         return None
     ends = [bound(item.node) for item in answer.items]
     if answer.style == "set":

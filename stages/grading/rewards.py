@@ -22,9 +22,7 @@ def reference_texts(ground_truth: GroundTruth) -> list[str]:
         return [str(ground_truth)]
     if not isinstance(ground_truth, list):
         kind = type(ground_truth).__name__
-        raise TypeError(
-            f"ground_truth must be a str, int, float or list of str, got {kind}: {ground_truth!r:.80}"
-        )
+        raise TypeError(f"ground_truth must be a str, int, float or list of str, got {kind}: {ground_truth!r:.80}")
     for entry in ground_truth:
         if not isinstance(entry, str):
             kind = type(entry).__name__

@@ -120,9 +120,7 @@ def _precision(a: Node, b: Node) -> int:
     return _GUARD_BITS + 2 * bits
 
 
-def _agree(
-    a: Node, b: Node, values: dict[str, Fraction], precision: int, budget: Budget, real: bool = False
-) -> bool:
+def _agree(a: Node, b: Node, values: dict[str, Fraction], precision: int, budget: Budget, real: bool = False) -> bool:
     """Whether the difference of two values vanishes as the precision doubles."""
     bit = context().mpf(2)
     fine_a, fine_b = (evaluate(side, values, 2 * precision, budget, real) for side in (a, b))
@@ -131,9 +129,7 @@ def _agree(
         return True
     if size > bit ** (-precision // 2):
         return False
-    coarse_a, coarse_b = (
-        evaluate(side, values, precision, budget, real) for side in (a, b)
-    )  # both may be zero
+    coarse_a, coarse_b = (evaluate(side, values, precision, budget, real) for side in (a, b))  # both may be zero
     return fine <= abs(coarse_a - coarse_b) * bit ** (-precision // 2)
 
 

@@ -21,6 +21,4 @@ class Scope:
         return Scope(self.budget, self.depth + 1)
 
 
-Read = Callable[
-    [list[Token], Scope], Answer
-]  # reads a part; handed down so that modules need no import cycle
+Read = Callable[[list[Token], Scope], Answer]  # reads a part; handed down so that modules need no import cycle

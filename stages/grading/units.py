@@ -108,11 +108,7 @@ def parse_unit(phrase: str, quoted: bool) -> Unit | None:
     """
     words = _PIECE.findall(phrase.replace(".", " ").replace("{", " ").replace("}", " "))
     words = [piece for word in words for piece in _COMPOUND.get(word.lower(), word).split()]
-    if (
-        not words
-        or len(words) > 10
-        or not _is_noun_phrase([word for word in words if word[0].isalpha()], quoted)
-    ):
+    if not words or len(words) > 10 or not _is_noun_phrase([word for word in words if word[0].isalpha()], quoted):
         return None
     return _combine(words)
 

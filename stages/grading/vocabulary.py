@@ -43,9 +43,7 @@ ACCENTS = {
     "dot": "dot",
     "underline": "underline",
 }
-TEXT_COMMANDS = words(
-    "text mbox hbox textnormal textrm textbf textit textsf texttt textup textsc textmd emph"
-)
+TEXT_COMMANDS = words("text mbox hbox textnormal textrm textbf textit textsf texttt textup textsc textmd emph")
 STYLE_COMMANDS = words("mathrm mathbf mathit mathsf mathtt boldsymbol bm operatorname mathop mathnormal")
 ALPHABETS = words("mathbb mathcal mathscr mathfrak")
 

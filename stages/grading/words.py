@@ -43,9 +43,7 @@ def phrase(text: str) -> tuple[str, ...] | None:
     text = unwrapped(text).strip(" .?;:,'\"")
     if not _ALLOWED.fullmatch(text):
         return None
-    members = (
-        _ARTICLE.sub("", part.strip(), count=1).strip(" .'") for part in _SEPARATOR.split(text.lower())
-    )
+    members = (_ARTICLE.sub("", part.strip(), count=1).strip(" .'") for part in _SEPARATOR.split(text.lower()))
     return tuple(sorted(member for member in members if member))
 
 

@@ -93,9 +93,7 @@ def test_the_room_has_no_way_to_run_text():
                 assert is_regex or name not in FORBIDDEN_CALLS, f"{file.name}:{node.lineno} calls {name}"
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not {name.split(".")[0] for name in names} & FORBIDDEN_MODULES, (
-                f"{file.name}:{node.lineno}"
-            )
+            assert not {name.split(".")[0] for name in names} & FORBIDDEN_MODULES, f"{file.name}:{node.lineno}"
 
 
 @pytest.mark.parametrize(

@@ -155,9 +155,7 @@ def test_many_threads_share_one_pool_and_keep_their_order():
 
         def work(thread: int) -> None:
             answers = [r"2\sqrt{2}" if index % 3 else rf"{thread}\sqrt{{{index + 3}}}" for index in range(30)]
-            results[thread] = verdicts(
-                pool.grade([(tagged(answer), RADICAL) for answer in answers], "r1_zero")
-            )
+            results[thread] = verdicts(pool.grade([(tagged(answer), RADICAL) for answer in answers], "r1_zero"))
 
         threads = [threading.Thread(target=work, args=(index,)) for index in range(5)]
         for thread in threads:

@@ -149,9 +149,7 @@ def test_box_content_is_balanced_and_from_the_text(text):
 
 
 @deterministic
-@given(
-    st.integers(-(10**9), 10**9), st.sampled_from(["{:,}", "{}", "${:,}", "**{}**", "\\boxed{{{}}}", "{}."])
-)
+@given(st.integers(-(10**9), 10**9), st.sampled_from(["{:,}", "{}", "${:,}", "**{}**", "\\boxed{{{}}}", "{}."]))
 def test_gsm8k_finds_the_number_it_is_given(value, shape):
     parsed = parse_gsm8k_response(f"First 12 + 30 = 42. So the answer is {shape.format(value)}")
     assert gsm8k_numbers_equal(parsed, str(value))

@@ -49,9 +49,7 @@ def test_an_unknown_kind_names_the_choices():
 
 def test_fast_and_slow_mode_agree():
     for answer in ("5", r"\frac{10}{2}", "6"):
-        assert r1_zero_reward_fn(tagged(answer), "5", fast=True) == r1_zero_reward_fn(
-            tagged(answer), "5", fast=False
-        )
+        assert r1_zero_reward_fn(tagged(answer), "5", fast=True) == r1_zero_reward_fn(tagged(answer), "5", fast=False)
 
 
 @pytest.mark.parametrize(
