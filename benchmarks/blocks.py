@@ -93,20 +93,22 @@ class Side:
 
 
 class Blocks:
-    """The far end. `about` names versions. Whatever a library prints to standard output goes to the log instead."""
+    """The far end. Made first, so that whatever a library prints to standard output goes to the log from then on."""
 
     def __init__(self, about: dict[str, str]) -> None:
+        """`about` names versions; it is sent once everything is ready, at the first `next`."""
         self._out = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
-        self._block = Block()
-        self._send(about)
+        self._block, self._report = Block(), about
 
     def next(self) -> int:
         """Tell what the last block did, wait for the next; its number of steps, 0 when there is none."""
         if self._block.steps:
             self._block.seconds = time.perf_counter() - self._began
             self._block.cpu_seconds = time.process_time() - self._cpu_began
-            self._send(asdict(self._block))
+            self._report = asdict(self._block)
+        self._out.write(json.dumps(self._report) + "\n")
+        self._out.flush()
         steps = int(sys.stdin.readline() or 0)
         self._block = Block()
         self._began, self._cpu_began = time.perf_counter(), time.process_time()
@@ -117,10 +119,6 @@ class Blocks:
         self._block.samples += len(rewards)
         self._block.tokens += sum(lengths)
         self._block.rewards.append(sum(rewards) / len(rewards))
-
-    def _send(self, message: dict[str, Any]) -> None:
-        self._out.write(json.dumps(message) + "\n")
-        self._out.flush()
 
 
 def alternate(sides: Sequence[Side], steps: int, block: int) -> list[list[Block]]:

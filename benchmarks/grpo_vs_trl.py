@@ -80,9 +80,9 @@ def make_environment(folder: Path) -> None:
 def make_job(model: Path, steps: int, seed: int) -> dict[str, Any]:
     """What both sides read: the settings, the examples, and the prompts in the order in which they are drawn here."""
     from stages.config import Grpo
+    from stages.examples import batch_of
     from stages.tasks.arithmetic import examples
     from stages.tasks.prompts import render
-    from stages.training import batch_of
 
     settings = Grpo(**VALUES, n_grpo_steps=steps, seed=seed)
     rows = examples("train", 4096, seed)

@@ -34,7 +34,7 @@ def grpo_run(folder: Path, model: Path, values: Row, examples: list[Row]) -> Ite
         validation=folder / "examples.parquet",
         **{name: folder / name for name in outputs},
     )
-    with training.opened("grpo", files, lambda settings: settings.n_grpo_steps) as run:
+    with training.opened("grpo", files, lambda settings, _: settings.n_grpo_steps) as run:
         yield run
 
 
@@ -55,9 +55,8 @@ def about() -> Row:
 
 
 def main(job_file: Path) -> None:
-    job = json.loads(job_file.read_text())
+    blocks, job = Blocks(about()), json.loads(job_file.read_text())
     with grpo_run(job_file.parent, Path(job["model"]), job["values"], job["examples"]) as run:
-        blocks = Blocks(about())
         while steps := blocks.next():
             for _ in range(steps):
                 take_step(run)

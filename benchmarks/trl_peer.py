@@ -91,27 +91,26 @@ def about() -> dict[str, str]:
 def main(job_file: Path) -> None:
     from transformers import TrainerCallback
 
+    blocks = Blocks(about())
+
     class InBlocks(TrainerCallback):
         """Stops before each block until told to go on."""
 
         def on_train_begin(self, *_: Any, **__: Any) -> None:
-            self.blocks = Blocks(about())
-            self.left = self.blocks.next()
+            self.left = blocks.next()
 
         def on_step_end(self, _args: Any, _state: Any, control: Any, **__: Any) -> None:
             self.left -= 1
             if self.left == 0:
-                self.left = self.blocks.next()
+                self.left = blocks.next()
                 control.should_training_stop = self.left == 0
 
     def graded(completions: list[str], answer: list[str], completion_ids: list[list[int]], **_: Any) -> list[float]:
         rewards = [reward(completion, right) for completion, right in zip(completions, answer, strict=True)]
-        in_blocks.blocks.record(rewards, [len(ids) for ids in completion_ids])
+        blocks.record(rewards, [len(ids) for ids in completion_ids])
         return rewards
 
-    in_blocks = InBlocks()
-    trainer = make_trainer(json.loads(job_file.read_text()), job_file.parent / "trl", graded, [in_blocks])
-    trainer.train()
+    make_trainer(json.loads(job_file.read_text()), job_file.parent / "trl", graded, [InBlocks()]).train()
 
 
 if __name__ == "__main__":
