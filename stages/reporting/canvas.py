@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stages.reporting.lines import Line
@@ -59,6 +59,12 @@ def axes_of_row(figure: Any, count: int, columns: int, bottom: float, row_height
     cell = width / columns
     size = ((cell - LEFT - RIGHT) / width, (row_height - ABOVE - BELOW) / height)
     return [figure.add_axes(((at * cell + LEFT) / width, (bottom + BELOW) / height, *size)) for at in range(count)]
+
+
+def legend_columns(labels: Sequence[str]) -> int:
+    """As many as fit: about 170 characters to the width, 13 of them for a handle and the gap to the next column."""
+    longest = max((len(label) for label in labels), default=0)
+    return max(1, min(len(labels), 170 // (longest + 13)))
 
 
 def legend(figure: Any, handles: Mapping[str, Any], columns: int, below: float) -> None:

@@ -66,9 +66,8 @@ class Experiment:
         return reading.readings(self.order, self.references)
 
     @property
-    def rounds(self) -> tuple[list[str], list[list[str]]] | None:
-        """Header and rows of the rounds of expert iteration."""
-        return rounds.rounds_table(self.order) if rounds.has_rounds(self.order) else None
+    def has_rounds(self) -> bool:
+        return rounds.has_rounds(self.order)
 
     @property
     def leaderboard(self) -> leaderboard.Entry | None:

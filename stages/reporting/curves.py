@@ -51,7 +51,7 @@ def experiment_figure(name: str, order: Sequence[Configuration], references: Seq
     rows, found = _rows(order), by_value(order)
     scene = Scene(found, [_label(one, found) for one in found], order[0], references)
     names = [one.label for one in references]
-    legends = [(texts, _legend_columns(texts)) for texts in (scene.labels, names)]
+    legends = [(texts, canvas.legend_columns(texts)) for texts in (scene.labels, names)]
     head = 0.66 + 0.2 * sum(-(-len(texts) // columns) for texts, columns in legends)
     height = head + sum(row_height for _, _, row_height in rows)
     handles: dict[str, Any] = {}
@@ -87,11 +87,6 @@ def _label(one: Configuration, found: Sequence[Configuration]) -> str:
     return text + (f" (× {broken[0]})" if broken else "")
 
 
-def _legend_columns(labels: Sequence[str]) -> int:
-    longest = max((len(label) for label in labels), default=0)
-    return max(1, min(len(labels), 140 // (longest + 9)))
-
-
 def _head(figure: Any, name: str, scene: Scene) -> None:
     """The name, and what a reader must know to read the curves."""
     found, height = scene.found, figure.get_figheight()
@@ -100,9 +95,7 @@ def _head(figure: Any, name: str, scene: Scene) -> None:
     notes += ["line: mean over seeds, band: their range" if any(len(one.runs) > 1 for one in found) else "one seed"]
     notes += ["heavy: best"] if len(found) > 1 else []
     notes += ["dashed grey: reference"] if scene.references else []
-    notes += (
-        ["vertical: rounds of the best" if len(found) > 1 else "vertical: rounds"] if boundaries(scene.best) else []
-    )
+    notes += ["dotted: ends of the best run's rounds"] if boundaries(scene.best) else []
     notes += ["training curves: moving mean"]
     figure.text(0.008, 1 - 0.10 / height, name, fontsize=13, weight="bold", va="top")
     figure.text(0.008, 1 - 0.36 / height, "  ·  ".join(notes), color=MUTED, va="top")
@@ -163,7 +156,7 @@ def _draw_references(axes: Any, panel: Panel, scene: Scene, scale: float) -> dic
 def _draw_rounds(axes: Any, panel: Panel, best: Configuration) -> None:
     if panel.x == "step" and panel.column in ("answer_reward", "token_entropy"):
         for step in boundaries(best):
-            axes.axvline(step, color=MUTED, linewidth=0.7, alpha=0.45, zorder=1)
+            axes.axvline(step, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
 
 
 def _scales(axes: Any, panel: Panel, limit: float | None) -> None:

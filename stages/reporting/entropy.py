@@ -98,8 +98,8 @@ def figure(found: Sequence[Trajectory]) -> Any:
     """Left: entropy against answer reward, from the ring to the filled mark. Right: entropy against wall-clock."""
     matplotlib = canvas.matplotlib()
     scale, unit = time_unit(max(one.seconds[-1] for one in found))
-    columns = 2 if max(len(_named(one)) for one in found) > 44 else 3
-    head = 0.5 + 0.2 * -(-len(found) // columns)
+    columns = canvas.legend_columns([_named(one) for one in found])
+    head = 0.42 + 0.2 * -(-len(found) // columns)
     with matplotlib.rc_context(canvas.STYLE):
         drawn = matplotlib.figure.Figure(figsize=(canvas.WIDTH, HEIGHT + head), facecolor=canvas.PAPER)
         left, right = canvas.axes_of_row(drawn, 2, 2, 0.0, HEIGHT)

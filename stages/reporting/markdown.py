@@ -17,8 +17,8 @@ def experiment(one: Experiment, level: int = 1) -> str:
     if one.leaderboard:
         said = [*leaderboard.facts(one.leaderboard), leaderboard.verdict(one.leaderboard)]
         parts += [f"{below} Within the budget", *map(cell, said)]
-    if one.rounds:
-        parts += [f"{below} Rounds", write_markdown(*one.rounds)]
+    if one.has_rounds:
+        parts += [f"{below} Rounds", write_markdown(*rounds.rounds_table(one.order))]
         parts += [rounds.LEGEND]
     parts += [f"{below} Configurations (mean over seeds, range in brackets)"]
     parts += [write_markdown(*tables.configuration_table(one.order, one.references)), f"{below} Runs"]

@@ -17,11 +17,11 @@ def has_rounds(order: Sequence[Configuration]) -> bool:
     return any(run.rounds for one in order for run in one.runs)
 
 
-def rounds_table(order: Sequence[Configuration]) -> tuple[list[str], list[list[str]]]:
-    """Header and formatted rows, one per run and round, best configuration first; round 0 is the start."""
+def rounds_table(order: Sequence[Configuration], first: int | None = None) -> tuple[list[str], list[list[str]]]:
+    """Header and formatted rows, one per run and round, of the `first` configurations or all; round 0 is the start."""
     keys = wording.varying(order)
     rows = []
-    for one in order:
+    for one in order[:first]:
         for run in one.runs:
             name = [*(wording.number(one.values[key]) for key in keys), str(run.seed)]
             rows.append([*name, "0", *("–" for _ in COUNTS), wording.fixed(run.start)])

@@ -55,7 +55,8 @@ def seed_rows(order: Sequence[Configuration]) -> list[dict[str, Any]]:
     for one in order:
         runs = [run_row(run, ()) for run in one.runs]
         broken = [run for run in one.runs if run.status != "finished"]
-        state = "finished" if not broken else f"{len(broken)} of {len(runs)} {broken[0].status}"
+        state = broken[0].status if broken else "finished"
+        state = f"{len(broken)} of {len(runs)} {state}" if broken and len(runs) > 1 else state
         for name, aggregate in AGGREGATES.items():
             cells = {key: aggregate(values) if (values := column(runs, key)) else None for key in MEASURED}
             cells |= {"final_answer_reward": aggregate(one.scores)}
@@ -153,7 +154,7 @@ def shown(key: str, value: Any) -> str:
 
 
 def _range(key: str, low: Any, high: Any, several: bool) -> str:
-    """The extremes over seeds, for the rewards only: a table of ranges of everything cannot be read."""
-    if not several or low is None or not key.endswith("reward"):
+    """The extremes over seeds, for what the winner is chosen by: a table of ranges of everything cannot be read."""
+    if not several or low is None or key != "final_answer_reward":
         return ""
     return f" ({shown(key, low)}–{shown(key, high)})"

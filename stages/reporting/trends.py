@@ -22,7 +22,7 @@ def trends(order: Sequence[Configuration]) -> list[str]:
         said.append(f"Gradient norm before clipping, mean over the run: {listed}.")
     if lengths:
         listed = _listed([(change, _from_to(moved), one) for change, moved, one in lengths], keys)
-        said.append(f"Response length in training, first {FINAL_ROWS} steps to last {FINAL_ROWS}: {listed}.")
+        said.append(f"Response length in training, first to last (means of {FINAL_ROWS} steps): {listed}.")
     return said
 
 
@@ -47,13 +47,16 @@ def _from_to(moved: tuple[float, float]) -> str:
 
 
 def _listed(measured: Sequence[tuple[float, str, Configuration]], keys: Sequence[str]) -> str:
-    """All of a few configurations, in the order of their values; of many, the least and the greatest alone."""
+    """All of a few configurations, in the order of their values; of many, those at the two ends of the number alone."""
     if len(measured) > MOST_NAMED:
         by_size = sorted(measured, key=lambda entry: entry[0])
-        (_, least, low), (_, most, high) = by_size[0], by_size[-1]
-        return f"least {least}{_with(low, keys)}, greatest {most}{_with(high, keys)}, of {len(measured)} configurations"
-    return ", ".join(f"{text}{_with(one, keys)}" for _, text, one in measured)
+        low, high = (f"{text}{_of(one, keys)}" for _, text, one in (by_size[0], by_size[-1]))
+        return f"at one end {low}, at the other {high}, of {len(measured)} configurations"
+    return ", ".join(f"{text}{_of(one, keys)}" for _, text, one in measured)
 
 
-def _with(one: Configuration, keys: Sequence[str]) -> str:
-    return f" with {wording.label(one.values, keys)}" if keys else ""
+def _of(one: Configuration, keys: Sequence[str]) -> str:
+    """The values in brackets; one alone needs no key beside the sentence that names the winner's."""
+    if len(keys) == 1:
+        return f" ({wording.number(one.values[keys[0]])})"
+    return f" ({wording.label(one.values, keys)})" if keys else ""

@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
+        return f"{seconds / 60:.{1 if seconds < 600 else 0}f} min"
     return f"{seconds / 3600:.1f} h"
 
 
@@ -142,15 +142,19 @@ def _trust(best: Configuration, second: Configuration) -> str:
 
 
 def _unfinished(order: Sequence[Configuration]) -> list[str]:
-    keys = varying(order)
-    stopped = [(one, run) for one in order for run in one.runs if run.status != "finished"]
-    return [f"{_capital(run.status)}: {_which(one, run, keys)}." for one, run in stopped]
+    """For each configuration and kind of end: which seeds, after how many steps, and why."""
+    keys, said = varying(order), []
+    for one in order:
+        statuses = dict.fromkeys(run.status for run in one.runs if run.status != "finished")
+        for status in statuses:
+            runs = [_end(run) for run in one.runs if run.status == status]
+            said.append(f"{_capital(status)}: {label(one.values, keys)}, {listed(runs)}.")
+    return said
 
 
-def _which(one: Configuration, run: Run, keys: list[str]) -> str:
+def _end(run: Run) -> str:
     said = " ".join(run.reason.split())[:200].rstrip(".")
-    reason = f" ({said})" if said else ""
-    return f"{label(one.values, keys)}, seed {run.seed}, after {run.steps} steps{reason}"
+    return f"seed {run.seed} after {run.steps} steps" + (f" ({said})" if said else "")
 
 
 def _capital(text: str) -> str:

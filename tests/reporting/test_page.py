@@ -76,7 +76,7 @@ def test_winner_json_has_the_scores_that_the_winners_file_leaves_out(results):
     assert facts["values"] == {"learning_rate": 3e-4}
     assert facts["scores"] == pytest.approx([0.6, 0.62])  # last validations at steps 6, 8, 10: 0.2 + 0.05 * 8
     assert facts["lead"] == pytest.approx(facts["score"] - facts["runner_up"]["score"])
-    assert "Diverged: learning_rate = 1e-3, seed 1, after 4 steps (gradient norm is not finite)" in facts["sentence"]
+    assert "Diverged: learning_rate = 1e-3, seed 1 after 4 steps (gradient norm is not finite)" in facts["sentence"]
 
 
 def test_a_winner_file_that_contradicts_the_runs_is_refused(results, tmp_path):

@@ -79,7 +79,7 @@ def test_a_tie_and_a_lead_too_small_to_print_are_called_what_they_are():
 def test_runs_that_stopped_are_named_with_their_reason():
     broken = run(1e-3, 1, 0.3, status="diverged", reason="loss is\nnot finite.", steps=12)
     text = said(run(3e-4, 0, 0.2), broken)
-    assert text.endswith("Diverged: learning_rate = 1e-3, seed 1, after 12 steps (loss is not finite).")
+    assert text.endswith("Diverged: learning_rate = 1e-3, seed 1 after 12 steps (loss is not finite).")
     assert "No other configuration finished; the next, learning_rate = 1e-3 (0.300), is ranked" in text
     assert "No configuration finished all its runs" in said(broken)
 
