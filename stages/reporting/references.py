@@ -32,8 +32,9 @@ class Reference:
 def on_policy(stage: str, one: Configuration) -> bool:
     """Whether each rollout batch of GRPO is used for one optimiser step, by the policy that sampled it."""
     values = one.runs[0].values
-    once = values.get("epochs_per_rollout_batch", 1) == 1
-    return stage == "grpo" and once and values.get("train_batch_size") == values.get("rollout_batch_size")
+    known = {"epochs_per_rollout_batch", "train_batch_size", "rollout_batch_size"} <= set(values)
+    once = known and values["epochs_per_rollout_batch"] == 1
+    return stage == "grpo" and once and values["train_batch_size"] == values["rollout_batch_size"]
 
 
 def read_references(planned: Mapping[str, Mapping[str, Any]]) -> list[Reference]:

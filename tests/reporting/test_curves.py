@@ -5,9 +5,24 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from stages.reporting import canvas, curves
-from stages.reporting.lines import DIAGNOSTICS, LENGTHS, SECONDS, STEPS, line, longest, smooth, time_unit, with_data
-from stages.reporting.runs import Run, configurations, ranked
+from stages.reporting.lines import (
+    DIAGNOSTICS,
+    EXAMPLES,
+    LENGTHS,
+    SECONDS,
+    STEPS,
+    examples_seen,
+    line,
+    longest,
+    smooth,
+    time_unit,
+    validation_panels,
+    with_data,
+)
+from stages.reporting.references import Reference
+from stages.reporting.runs import Configuration, Run, by_value, configurations, ranked
 from tests.reporting.build import train, validation
+from tests.reporting.test_rounds import iterated
 
 ENTROPY = next(panel for panel in DIAGNOSTICS if panel.column == "token_entropy")
 
@@ -124,3 +139,72 @@ def test_png_bytes_are_stable():
     first, second = map(canvas.to_png, figures)
     assert first == second
     assert first.startswith(b"\x89PNG")
+
+
+def earlier(steps, **more):
+    return Reference("earlier", "grpo", (), Configuration({}, (run("x", 3, steps, **more),)))
+
+
+def test_a_reference_is_dashed_grey_under_the_others_and_in_a_legend_of_its_own():
+    figure = curves.experiment_figure("x", order_of(run("a", 0, 20), run("b", 1, 20)), [earlier(20)])
+    own, other, reference = figure.axes[0].lines
+    assert reference.get_color() == canvas.MUTED
+    assert reference.get_linestyle() == "--"
+    assert reference.get_zorder() < min(own.get_zorder(), other.get_zorder())
+    legends = [[text.get_text() for text in legend.get_texts()] for legend in figure.legends]
+    assert legends == [["a", "b"], ["reference: earlier"]]
+    assert list(reference.get_ydata()) == pytest.approx([0.3 + 0.01 * step for step in (0, 5, 10, 15, 20)])
+
+
+def test_a_reference_that_went_on_much_longer_is_cut():
+    def limit(steps):
+        return curves.experiment_figure("x", order_of(run("a", 0, 20)), [earlier(steps)]).axes[0].get_xlim()[1]
+
+    assert limit(30) > 30
+    assert limit(200) == 40
+
+
+def test_a_reference_brings_no_panel_of_its_own():
+    def titles(references):
+        only = Run("p", {"key": 1}, validation=(validation(0, 0.1), validation(5, 0.2)))
+        return [axes.get_title(loc="left") for axes in curves.experiment_figure("x", order_of(only), references).axes]
+
+    assert titles([earlier(20)]) == titles([])
+
+
+def test_sizes_are_compared_by_examples_too():
+    """Steps of 4 and of 16 examples: the same number of steps is not the same amount of data."""
+
+    def sized(size):
+        trained = tuple(train(step, None, num_examples=size * step) for step in range(1, 11))
+        rows = tuple(validation(step, 0.1) for step in (0, 5, 10))
+        return Run(str(size), {"train_batch_size": size}, train=trained, validation=rows)
+
+    order = ranked(configurations([sized(4), sized(16)], {"grid": {"train_batch_size": []}}))
+    assert validation_panels(order)[-1] == EXAMPLES
+    assert [line(one.runs, EXAMPLES).x for one in by_value(order)] == [[0, 20, 40], [0, 80, 160]]
+    assert EXAMPLES not in validation_panels(order_of(run("a", 0, 20), run("b", 0, 20)))
+
+
+def test_examples_seen_are_those_of_the_last_step_by_then():
+    trained = (train(2, None, num_examples=8), train(4, None, num_examples=12))
+    assert examples_seen(Run("p", {}, train=trained), [0, 1, 2, 3, 4, 9]) == [0, 0, 8, 8, 12, 12]
+
+
+def test_the_wall_clock_axis_ends_at_the_budget():
+    one = run("a", 0, 20)
+    limited = Run("p", {"key": "a", "max_seconds": 30.0}, validation=one.validation)
+    axes = curves.experiment_figure("x", order_of(limited)).axes[1]
+    assert axes.get_xlim() == (0.0, 30.0)
+    assert axes.get_xlabel() == "seconds; the axis ends at the budget"
+
+
+def test_rounds_have_a_panel_and_dotted_ends_and_a_reference_is_level_there():
+    figure = curves.experiment_figure("x", [Configuration({}, (iterated(0.3, 0.5, 0.6),))], [earlier(20)])
+    by_title = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    level = by_title["Validation answer reward, by round"].lines[1]
+    assert list(level.get_ydata()) == pytest.approx([0.3 + 0.15] * 2)  # its last validations at steps 10, 15, 20
+    dotted = [drawn.get_xdata()[0] for drawn in by_title["Validation answer reward"].lines[2:]]
+    assert dotted == [2, 4]
+    assert len(by_title["Token entropy (nats)"].lines) == 2 + 2
+    assert len(by_title["Validation format reward"].lines) == 2
