@@ -127,6 +127,14 @@ def _earlier(name: str, experiments: Experiments) -> set[str]:
     return (set(experiment.inherit.values()) | compared) & set(experiments)
 
 
+def lineage(name: str, experiments: Experiments) -> list[str]:
+    """Every experiment that `name` inherits from, directly or not, each after those that it inherits from itself."""
+    found: dict[str, None] = {}
+    for source in sorted(set(experiments[name].inherit.values())):
+        found |= dict.fromkeys([*lineage(source, experiments), source])
+    return list(found)
+
+
 # ---------------------------------------------------------------- the runs of one experiment
 
 

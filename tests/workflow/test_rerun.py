@@ -15,6 +15,14 @@ RATES = {
 LOSSES = "Train with GRPO: losses, loss_type=no_baseline/seed=0"
 SCALING = "Train with GRPO: scaling, use_std_normalization=false/seed=0"
 IMITATION = "Fine-tune: imitation, seed=0"
+FINE_TUNED_AGAIN = {  # all of expert iteration that follows its first fine-tuning
+    "Fine-tune on what is right: rounds, seed=0, round 1",
+    "Sample for expert iteration: rounds, seed=0, round 2",
+    "Grade for expert iteration: rounds, seed=0, round 2",
+    "Keep what is right: rounds, seed=0, round 2",
+    "Fine-tune on what is right: rounds, seed=0, round 2",
+    "Put the rounds together: rounds, seed=0",
+}
 SAMPLE = "Sample responses for evaluation zero_shot"
 REPORT = "Write the report"
 
@@ -62,8 +70,8 @@ def test_another_learning_rate_runs_itself_the_selection_and_the_summary(finishe
 def test_a_new_winner_runs_what_inherits_it(finished: Tree):
     finished.edit("config.yaml", "[1.0e-3, 3.0e-3]", "[1.0e-3, 4.0e-3]")
     new = "Train with GRPO: rates, learning_rate=0.004/seed=0"
-    experiments = selection("rates") | selection("losses") | selection("scaling")
-    assert finished.run() == {new, LOSSES, SCALING} | experiments
+    experiments = selection("rates") | selection("losses") | selection("scaling") | selection("rounds")
+    assert finished.run() == {new, LOSSES, SCALING} | FINE_TUNED_AGAIN | experiments
     status = json.loads((finished / "results/runs/losses/loss_type=no_baseline/seed=0/status.json").read_text())
     assert status["values"]["learning_rate"] == 0.004
     assert finished.plan() == set()
@@ -79,9 +87,9 @@ def test_a_comparison_summarises_and_trains_nothing(finished: Tree):
     finished.edit("config.yaml", "[1.0e-3, 3.0e-3]", "[2.0e-3, 3.0e-3]")  # loses: losses stays as it is
     assert finished.run() == {"Train with GRPO: rates, learning_rate=0.002/seed=0"} | selection("rates")
     finished.edit("config.yaml", "[2.0e-3, 3.0e-3]", "[2.0e-3, 4.0e-3]")  # wins: losses trains again
-    experiments = selection("rates") | selection("losses") | selection("scaling")
+    experiments = selection("rates") | selection("losses") | selection("scaling") | selection("rounds")
     new = "Train with GRPO: rates, learning_rate=0.004/seed=0"
-    assert finished.run() >= {new, LOSSES, SCALING, summary} | experiments
+    assert finished.run() == {new, LOSSES, SCALING, summary} | FINE_TUNED_AGAIN | experiments
     assert finished.plan() == set()
 
 

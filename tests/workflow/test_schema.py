@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
+from workflow.experiments import lineage
 from workflow.schema import RESERVED, load
 
 GRPO = {"train": "train", "validation": "validation"}
@@ -203,3 +204,14 @@ def test_one_fault_of_many_runs_is_told_once():
 
 def test_an_empty_config_names_what_it_needs():
     assert faults({}) == ["preset: Field required", "model: Field required", "data: Field required"]
+
+
+def test_a_lineage_goes_from_the_earliest_experiment_to_the_latest():
+    losses = rates(grid={"cliprange": [0.1]}, inherit={"learning_rate": "rates"})
+    both = rates(grid={"weight_decay": [0.1]}, inherit={"learning_rate": "rates", "cliprange": "a_loss"})
+    loaded = load(config(experiments={"rates": rates(), "a_loss": losses, "both": both}))
+    assert [lineage(name, loaded.experiments) for name in ("rates", "a_loss", "both")] == [
+        [],
+        ["rates"],
+        ["rates", "a_loss"],
+    ]

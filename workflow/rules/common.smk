@@ -7,7 +7,7 @@ from pathlib import Path
 
 from snakemake.settings.enums import RerunTrigger
 
-from workflow import paths, preset, specs
+from workflow import experiments, paths, preset, specs
 from workflow.schema import load
 from workflow.snapshot import snapshot
 
@@ -89,7 +89,20 @@ def inherited_from(wildcards):
 
 def winners(wildcards):
     """Input function: winners files of the experiments that this one inherits from, known once those are finished."""
-    return [checkpoints.select.get(experiment=source).output[0] for source in inherited_from(wildcards)]
+    return chosen(inherited_from(wildcards))
+
+
+def chosen(names):
+    """Winners files of experiments, for an input function.
+
+    Snakemake plans a job anew after the one checkpoint that it was told to wait for. So the earliest is asked for
+    first: told to wait for a later one, which need not run where the earlier winner stays as it was, the job would run
+    on the plan that it would run.
+    """
+    for name in names:
+        for earlier in experiments.lineage(name, CONFIG.experiments):
+            checkpoints.select.get(experiment=earlier)
+    return [checkpoints.select.get(experiment=name).output[0] for name in names]
 
 
 def winner_options(wildcards):

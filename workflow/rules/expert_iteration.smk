@@ -7,6 +7,14 @@ def round_model(wildcards):
     return f"{paths.round_folder(RUN.format(**dict(wildcards.items())), before)}/model" if before else BASE_MODEL
 
 
+def settled(wildcards):
+    """Input function without files, for jobs behind a fine-tuning that inherits: it asks for the winners, so that the
+    job is planned anew once they are known. It would run whenever a winner was chosen again, even the same one."""
+    if wildcards.get("round") != "1":
+        winners(wildcards)
+    return []
+
+
 def rounds_of(wildcards):
     count = CONFIG.runs[wildcards.experiment][wildcards.run]["n_ei_steps"]
     folder = paths.run(RESULTS, wildcards.experiment, wildcards.run)
@@ -23,6 +31,7 @@ rule round_sample:
         spec=spec_file(f"{ROUND}/sample.spec.json", specs.round_sampling),
         model=round_model,
         data=dataset_of("train"),
+        inherited=settled,
     output:
         f"{ROUND}/rollouts.parquet",
     log:
@@ -46,6 +55,7 @@ rule round_grade:
     input:
         spec=spec_file(f"{ROUND}/grade.spec.json", specs.round_grading),
         rollouts=f"{ROUND}/rollouts.parquet",
+        inherited=settled,
     output:
         f"{ROUND}/graded.parquet",
     log:
@@ -66,6 +76,7 @@ rule round_survivors:
         spec=spec_file(f"{ROUND}/survivors.spec.json", specs.round_survivors),
         graded=f"{ROUND}/graded.parquet",
         data=dataset_of("train"),
+        inherited=settled,
     output:
         f"{ROUND}/survivors.parquet",
     log:
@@ -115,6 +126,7 @@ rule collect:
     input:
         spec=spec_file(f"{RUN}/spec.json", specs.collection),
         rounds=round_files("survivors.parquet", "metrics.parquet", "generations.parquet", "status.json", "model"),
+        inherited=settled,
     output:
         metrics=f"{RUN}/metrics.parquet",
         generations=f"{RUN}/generations.parquet",

@@ -25,15 +25,9 @@ checkpoint select:
 
 
 def references_of(wildcards):
-    """Input function: winners and run files of the experiments that this one is compared with.
-
-    Their winners come from checkpoints too, for this job to be planned anew when one of them is chosen again.
-    """
-    files = []
-    for name in CONFIG.experiments[wildcards.experiment].compare_with:
-        files.append(checkpoints.select.get(experiment=name).output[0])
-        files += files_shown(name)
-    return files
+    """Input function: winners and run files of the experiments that this one is compared with."""
+    names = CONFIG.experiments[wildcards.experiment].compare_with
+    return [*chosen(names), *(file for name in names for file in files_shown(name))]
 
 
 def files_shown(name):
