@@ -179,13 +179,13 @@ def test_an_unknown_run_is_refused_with_the_known_ones(fresh: Tree):
 def test_a_dry_run_leaves_no_trace_in_results(fresh: Tree):
     everything, report = fresh.plan(), fresh.plan("results/report.html")
     assert everything == report
-    assert len(everything) == 20
+    assert len(everything) == 31
     assert not (fresh / "results").exists()
 
 
 def test_planning_twice_writes_the_same_specifications(finished: Tree):
     specs = {path: path.read_bytes() for path in finished.folder.rglob("*spec.json") if ".snakemake" not in path.parts}
-    assert len(specs) == 20
+    assert len(specs) == 31
     finished.run("--forcerun", "report")
     assert {path: path.read_bytes() for path in specs} == specs
 
