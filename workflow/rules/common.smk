@@ -15,8 +15,12 @@ CONFIG = load(config)
 preset.check(CONFIG)
 CODE = snapshot(Path(workflow.basedir, "stages"))
 # Every stage runs with the interpreter of this workflow, on the frozen code. Snakemake itself sets OMP_NUM_THREADS,
-# MKL_NUM_THREADS and their like to the threads of the job: more threads than cores would slow a job tenfold.
-PYTHON = f"PYTHONPATH={shlex.quote(str(CODE))} PYTHONUNBUFFERED=1 {shlex.quote(sys.executable)} -P"
+# MKL_NUM_THREADS and their like to the threads of the job: more threads than cores would slow a job tenfold. A thread
+# that waits gives its core away (PASSIVE), or a job of two threads is four times slower beside any other busy process.
+PYTHON = (
+    f"OMP_WAIT_POLICY=PASSIVE PYTHONUNBUFFERED=1 PYTHONPATH={shlex.quote(str(CODE))}"
+    f" {shlex.quote(sys.executable)} -P"
+)
 
 RESULTS = CONFIG.results
 BASE_MODEL = paths.base_model(RESULTS)
