@@ -139,7 +139,9 @@ class _ChunkedLogProbs(torch.autograd.Function):
             grad_logits = grad_logits.to(ctx.matmul_dtype)
             if wants_hidden:
                 grad_hidden[rows] = (grad_logits @ weight_cast).to(hidden.dtype)
-            if wants_weight:
+            if wants_weight and states.dtype == torch.float32:
+                grad_weight.addmm_(grad_logits.T, states)  # without a second [V, H]
+            elif wants_weight:
                 grad_weight += grad_logits.T @ states
         if wants_weight:
             grad_weight = grad_weight.to(weight.dtype)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from stages.engines.protocol import Completion, Request, Sampling
 from stages.policy.padding import right_pad
 from stages.policy.shared_prompt import (
     DecodingCache,
     prompt_bias,
-    prompt_states,
+    run_prompts,
     shared_prompt_attention,
     supported,
 )
@@ -75,14 +75,12 @@ class TransformersEngine:
         group = len(requests[0].seeds)
         device = self.model.device
         prompts, lengths = right_pad([r.prompt_token_ids for r in requests], 0, device)
-        cache = DynamicCache(config=self.model.config)
-        last = torch.arange(len(requests), device=device), lengths - 1
-        hidden = self.model.base_model(input_ids=prompts, past_key_values=cache, use_cache=True).last_hidden_state
+        last, states = run_prompts(self.model, prompts, lengths)
         head = self.model.get_output_embeddings()
-        logits = head(hidden[last]).repeat_interleave(group, 0)
+        logits = head(last).repeat_interleave(group, 0)
         bias = prompt_bias(lengths, prompts.shape[1], logits.dtype)
         live = _Live(requests, sampling, lengths.repeat_interleave(group), group)
-        decoding = DecodingCache(prompt_states(cache), bias, len(live.rows), sampling.max_tokens)
+        decoding = DecodingCache(states, bias, len(live.rows), sampling.max_tokens)
         with shared_prompt_attention(self.model):
             while True:
                 tokens = self._choose(logits, live, sampling)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 
 from stages.algorithm.log_probs import chunked_log_probs
 from stages.policy.padding import right_pad
-from stages.policy.shared_prompt import TrainingCache, prompt_bias, prompt_states, shared_prompt_attention
+from stages.policy.shared_prompt import TrainingCache, prompt_bias, run_prompts, shared_prompt_attention
 
 # Logits held at once. Smaller chunks save no more than the weights' own gradient takes and make for thin matrix
 # products; an accelerator needs more rows to be busy.
@@ -95,21 +95,19 @@ def _plain_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
 
 def _shared_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
     """The same, [B, T, H]: the first token is predicted by the prompt's last state, the others by the response's."""
-    cache = DynamicCache(config=model.config)
-    hidden = model.base_model(input_ids=batch.prompt_ids, past_key_values=cache, use_cache=True).last_hidden_state
-    rows = torch.arange(len(batch.prompt_ids), device=hidden.device)
-    first = hidden[rows, batch.prompt_lengths - 1].repeat_interleave(batch.group_size, 0)[:, None]
+    last, prompts = run_prompts(model, batch.prompt_ids, batch.prompt_lengths)
+    first = last.repeat_interleave(batch.group_size, 0)[:, None]
     width = batch.response_ids.shape[1]
     if width == 1:
         return first
     lengths = batch.prompt_lengths.repeat_interleave(batch.group_size)
-    positions = lengths[:, None] + torch.arange(width - 1, device=hidden.device)[None]
-    bias = prompt_bias(batch.prompt_lengths, batch.prompt_ids.shape[1], hidden.dtype)
+    positions = lengths[:, None] + torch.arange(width - 1, device=last.device)[None]
+    bias = prompt_bias(batch.prompt_lengths, batch.prompt_ids.shape[1], last.dtype)
     with shared_prompt_attention(model):
         rest = model.base_model(
             input_ids=batch.response_ids[:, :-1],
             position_ids=positions,
-            past_key_values=TrainingCache(prompt_states(cache), bias),
+            past_key_values=TrainingCache(prompts, bias),
             use_cache=True,
         ).last_hidden_state
     return torch.cat([first, rest], dim=1)

@@ -2,9 +2,10 @@
 
 The G responses of one prompt see the same prompt keys and values. Repeating them G times (what a batch of whole
 sequences does) costs G times the prompt's forward pass in training, and G copies of its cache in sampling. Here the
-prompt runs once per group, through any decoder whose attention goes by Transformers' AttentionInterface; the responses
-then attend to two parts, the group's prompt and their own tokens, under one softmax. The result is the same function
-of the weights, gradients included: only the order of floating-point sums differs.
+prompt runs once per group, and a template that all prompts begin with once per batch, through any decoder whose
+attention goes by Transformers' AttentionInterface; the responses then attend to two parts, the group's prompt and
+their own tokens, under one softmax. The result is the same function of the weights, gradients included: only the order
+of floating-point sums differs.
 
 Shapes: N prompts of up to P tokens (right-padded), B = N * G responses, K key-value heads, D head size. Rows of one
 group are adjacent.
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.cache_utils import Cache, DynamicCache
 
 NAME = "shared_prompt"
@@ -47,9 +48,26 @@ def prompt_bias(lengths: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     return bias[:, None, None, :]
 
 
-def prompt_states(cache: DynamicCache) -> list[PromptStates]:
-    """What a forward pass over the prompts left in its cache, layer by layer, with its graph if there is one."""
-    return [PromptStates(layer.keys, layer.values) for layer in cache.layers]
+def run_prompts(model: PreTrainedModel, ids: Tensor, lengths: Tensor) -> tuple[Tensor, list[PromptStates]]:
+    """The state [N, H] after each of the prompts `ids` [N, P] of the given `lengths` [N], and every layer's states.
+
+    What all prompts begin with (a template) runs once for the whole batch. Graphs are kept if there are any.
+    """
+    cache, shared = DynamicCache(config=model.config), common_prefix(ids, lengths)
+    if shared:
+        model.base_model(input_ids=ids[:1, :shared], past_key_values=cache, use_cache=True)
+        cache.batch_repeat_interleave(len(ids))
+    hidden = model.base_model(input_ids=ids[:, shared:], past_key_values=cache, use_cache=True).last_hidden_state
+    last = hidden[torch.arange(len(ids), device=ids.device), lengths - 1 - shared]
+    return last, [PromptStates(layer.keys, layer.values) for layer in cache.layers]
+
+
+def common_prefix(ids: Tensor, lengths: Tensor) -> int:
+    """How many first tokens are the same in all prompts [N, P]; each keeps a last one of its own. 0 for one prompt."""
+    if len(ids) == 1:
+        return 0
+    most = int(lengths.min()) - 1
+    return int((ids[:, :most] == ids[:1, :most]).all(0).long().cumprod(0).sum())
 
 
 class TrainingCache(Cache):

@@ -89,3 +89,37 @@ def test_attention_is_put_back_after_an_error():
     with pytest.raises(RuntimeError), shared_prompt_attention(model):
         raise RuntimeError
     assert model.config._attn_implementation == before
+
+
+def test_a_template_that_all_prompts_share_runs_once_and_changes_nothing():
+    from stages.policy.shared_prompt import common_prefix, run_prompts
+
+    model = MODELS["llama"]()
+    template = [5, 9, 30, 31]
+    prompts = [[*template, 7], [*template, 8, 9], [*template, 10]]
+    sequences = make_sequences(prompts, RESPONSES, "cpu")
+    assert common_prefix(sequences.prompt_ids, sequences.prompt_lengths) == 4
+    plain = score(model, sequences, temperature=1.0, shared=False)[0]
+    torch.testing.assert_close(score(model, sequences, temperature=1.0, shared=True)[0], plain, atol=2e-5, rtol=0)
+    last, states = run_prompts(model, sequences.prompt_ids, sequences.prompt_lengths)
+    for i, prompt in enumerate(prompts):
+        alone = model.base_model(torch.tensor([prompt])).last_hidden_state[0, -1]
+        torch.testing.assert_close(last[i], alone, atol=2e-5, rtol=0)
+    assert states[0].keys.shape[:3] == (3, 2, 6)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "shared"),
+    [
+        ([[1, 2, 3], [1, 2, 3]], 2),  # the last token is each prompt's own
+        ([[1, 2], [1, 2, 3]], 1),
+        ([[1, 2, 3]], 0),
+        ([[4, 2, 3], [1, 2, 3]], 0),
+        ([[1], [1]], 0),
+    ],
+)
+def test_what_prompts_have_in_common(prompts, shared):
+    from stages.policy.shared_prompt import common_prefix
+
+    sequences = make_sequences(prompts, [[1]] * len(prompts), "cpu")
+    assert common_prefix(sequences.prompt_ids, sequences.prompt_lengths) == shared
