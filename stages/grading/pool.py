@@ -24,6 +24,7 @@ from stages.grading.verdict import Verdict, make_verdict
 
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _START_SECONDS = 120.0
+_STARTS = 3  # a process killed before it was ready says nothing about the answer
 _ATTEMPTS = 2  # a worker that dies by no fault of the item is replaced once
 
 
@@ -55,6 +56,7 @@ class GraderPool:
             self._idle.put(worker)
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
+        self._owner = os.getpid()
 
     def __enter__(self) -> "GraderPool":
         return self
@@ -85,6 +87,8 @@ class GraderPool:
 
     def submit(self, items: Sequence[tuple[str, GroundTruth]], kind: str) -> "Future[list[Verdict]]":
         """The same without waiting, so that grading overlaps with sampling. TypeError and ValueError come at once."""
+        if os.getpid() != self._owner:  # threads do not survive a fork, so waiting would never end
+            raise RuntimeError("a GraderPool works in the process that made it; make another after a fork")
         verdicts: list[Verdict | None] = []
         pending: dict[int, Future[Verdict]] = {}
         extracted = [extract(response, ground_truth, kind) for response, ground_truth in items]
@@ -148,7 +152,8 @@ class _Worker:
 
         Raises TimeoutError, with the process ended, when the wall-clock or the CPU limit was reached.
         """
-        if (self.process is None or self.process.poll() is not None) and not self._start():
+        alive = self.process is not None and self.process.poll() is None
+        if not alive and not any(self._start() for _ in range(_STARTS)):
             return None
         end = time.monotonic() + wall_seconds
         try:
@@ -177,15 +182,16 @@ class _Worker:
         )
         os.set_blocking(self.process.stdin.fileno(), False)
         try:
-            ready = decode(self._reader(time.monotonic() + _START_SECONDS)) is not None
-            code = 0 if ready else self.process.wait()
+            if decode(self._reader(time.monotonic() + _START_SECONDS)) is not None:
+                return True
+            code = self.process.wait()
+            problem = None if code < 0 else f"exit {code}"
         except TimeoutError:
-            ready, code = False, 0
-        if not ready:
-            self.stop()
-            if code >= 0:
-                raise RuntimeError(f"the grading process did not start (exit {code}): {' '.join(self.command)}")
-        return ready
+            problem = f"not ready within {_START_SECONDS:g} s"
+        self.stop()
+        if problem is not None:
+            raise RuntimeError(f"the grading process did not start ({problem}): {' '.join(self.command)}")
+        return False
 
     def _send(self, data: bytes, end: float) -> None:
         pipe = self.process.stdin.fileno()

@@ -2,11 +2,13 @@
 
 import os
 import signal
+import subprocess
 import sys
 import textwrap
 import threading
 import time
 from concurrent.futures import CancelledError
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +94,7 @@ def test_a_killed_worker_is_replaced_between_and_within_batches():
         assert verdicts(pool.grade([item], "r1_zero")) == ["correct"]
         first = pool.worker_pids[0]
         os.kill(first, signal.SIGKILL)
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)  # dead, and left for the pool to notice
         batch = pool.submit([item] * 2_000, "r1_zero")
         while not (second := [pid for pid in pool.worker_pids if pid != first]):
             time.sleep(0.01)
@@ -147,6 +150,72 @@ def test_a_worker_that_cannot_start_is_a_loud_error():
         pytest.raises(RuntimeError, match="did not start"),
     ):
         pool.grade([(tagged("8^{1/2}"), RADICAL)], "r1_zero")
+
+
+def test_a_worker_killed_before_it_is_ready_is_started_again(tmp_path):
+    """Two starts end in a kill; the answer is not blamed for them."""
+    starts = tmp_path / "starts"
+    program = textwrap.dedent(
+        f"""
+        import os, signal, sys
+        from pathlib import Path
+        from stages.grading import worker
+
+        starts = Path({str(starts)!r})
+        with starts.open("a") as log:
+            log.write("x")
+        if len(starts.read_text()) < 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        worker.serve(int(sys.argv[1]), int(sys.argv[2]))
+        """
+    )
+    with GraderPool(command=(sys.executable, "-c", program)) as pool:
+        assert verdicts(pool.grade([(tagged("8^{1/2}"), RADICAL)], "r1_zero")) == ["correct"]
+    assert starts.read_text() == "xxx"
+
+
+PARENT = r"""
+import sys, time
+from stages.grading import GraderPool
+
+pool = GraderPool(workers=2)
+pool.grade([(f"</think> <answer> {n}x </answer>", "\\sqrt{8}") for n in range(200)], "r1_zero")
+print(*pool.worker_pids, flush=True)
+time.sleep(600)
+"""
+
+
+def test_workers_end_with_a_killed_parent():
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        parent.kill()
+    assert pids
+    for pid in pids:
+        while is_running(pid):
+            time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """A process that has ended may stay as a zombie until its new parent collects it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_forked_copy_refuses_work_instead_of_waiting_for_threads_it_does_not_have():
+    with GraderPool() as pool:
+        item = (tagged("2\\sqrt{2}"), RADICAL)
+        pool.grade([item], "r1_zero")
+        child = os.fork()
+        if child == 0:
+            try:
+                pool.grade([item], "r1_zero")
+            except RuntimeError as error:
+                os._exit(7 if "fork" in str(error) else 8)
+            os._exit(9)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert verdicts(pool.grade([item], "r1_zero")) == ["correct"]
 
 
 def test_many_threads_share_one_pool_and_keep_their_order():
