@@ -15,6 +15,14 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Rounded:
+    """`exact ≈ decimal` where the decimal rounds the exact value; both are stated."""
+
+    exact: Value
+    decimal: Value
+
+
+@dataclass(frozen=True)
 class Named:
     """`name = value` or `name in value`; `difference` is left minus right side where both are expressions."""
 
@@ -82,4 +90,4 @@ class Inequality:
     relation: str
 
 
-Answer = Value | Named | Listing | RealSet | Grid | Ratio | Clock | Based | Equation | Inequality
+Answer = Value | Rounded | Named | Listing | RealSet | Grid | Ratio | Clock | Based | Equation | Inequality

@@ -54,6 +54,8 @@ class Arithmetic(Cursor, ABC):
             elif self.starts_factor(token):
                 if slash_letter:
                     raise Unreadable("a slash before an implied product has two readings")
+                if token.text == "{" and self.between_digits():
+                    raise Unreadable("digits in groups side by side")
                 above.append(self.power())
             else:
                 break
@@ -61,6 +63,11 @@ class Arithmetic(Cursor, ABC):
         if not below:
             return top
         return Div(top, below[0] if len(below) == 1 else Mul(tuple(below)))
+
+    def between_digits(self) -> bool:
+        """Whether the group ahead begins with a digit right behind another number: `{5}{6}` prints as 56."""
+        before, after = self.tokens[self.index - 1], self.tokens[self.index + 1 : self.index + 2]
+        return (before.kind == "num" or before.text == "}") and bool(after) and after[0].kind == "num"
 
     def signed(self) -> Node:
         minus = self.signs()

@@ -1,5 +1,6 @@
 """When two answers are the same: one function a pair of kinds, each returning the rule that fired or None."""
 
+import re
 from fractions import Fraction
 
 from stages.grading.answers import (
@@ -13,107 +14,85 @@ from stages.grading.answers import (
     Named,
     Ratio,
     RealSet,
+    Rounded,
     Value,
 )
 from stages.grading.exact import fold
-from stages.grading.limits import STATED_DIGITS
-from stages.grading.nodes import Degree, Div, Mul, Node, Num, Percent, symbols
+from stages.grading.nodes import Div, Mul, Node, Num, symbols
 from stages.grading.numeric import Budget
-from stages.grading.quick import Number, has_finite_decimal, stands_for, stated_digits
-from stages.grading.realsets import as_pieces, infinity_sign, same_set
-from stages.grading.sameness import close_to_decimal, constant_ratio, same_function
-from stages.grading.units import DEGREE, PERCENT
+from stages.grading.realsets import as_pieces, same_set
+from stages.grading.sameness import constant_ratio
+from stages.grading.value_rules import match_values, same_value
+
+_OF_VARIABLE = re.compile(r" \( [a-z] \)$")
 
 
 def match(gold: Answer, answer: Answer, budget: Budget) -> str | None:
     """The rule by which `answer` equals `gold`, None where it does not. May raise TooBig or Unreadable."""
     if isinstance(gold, Named) or isinstance(answer, Named):
         return _match_named(gold, answer, budget)
+    if isinstance(gold, Rounded) or isinstance(answer, Rounded):
+        return _match_rounded(gold, answer, budget)
     compare = _RULES.get((type(gold), type(answer)))
     return None if compare is None else compare(gold, answer, budget)
+
+
+def _match_rounded(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    """Either of the two values stated may be the one that was asked for."""
+    for one in _readings(gold):
+        for other in _readings(answer):
+            if rule := match(one, other, budget):
+                return rule
+    return None
+
+
+def _readings(answer: Answer) -> tuple[Answer, ...]:
+    return (answer.exact, answer.decimal) if isinstance(answer, Rounded) else (answer,)
 
 
 def _match_named(gold: Answer, answer: Answer, budget: Budget) -> str | None:
     """A name may be left out; two different names, or different equations, do not match."""
     if isinstance(gold, Named) and isinstance(answer, Named):
-        if gold.name == answer.name:
+        if _same_name(gold.name, answer.name):
             return match(gold.value, answer.value, budget)
         return _proportional(gold.difference, answer.difference, budget)
     named, other = (gold, answer) if isinstance(gold, Named) else (answer, gold)
     if isinstance(other, Listing) and _names(other) - {named.name}:
-        return None
+        return _match_coordinates(named, other, budget)
     if isinstance(other, Equation):
         return _proportional(named.difference, other.difference, budget)
     if isinstance(other, RealSet) and other.name is not None and other.name != named.name:
         return None
+    if isinstance(other, Listing) and other.style == "()" and _is_list(named.value):
+        return None  # `x = 1, x = 2` is no point
     pair = (gold.value, answer) if named is gold else (gold, answer.value)
     rule = match(*pair, budget)
     return rule and f"{rule}, name left out"
+
+
+def _match_coordinates(point: Named, listing: Listing, budget: Budget) -> str | None:
+    """`(x, y) = (1, 2)` and `x = 1, y = 2`, by name."""
+    variables = point.name.strip("( )").split(" , ")
+    values = {item.name: item.value for item in listing.items if isinstance(item, Named)}
+    if listing.style != "list" or sorted(values) != sorted(variables) or len(listing.items) != len(variables):
+        return None
+    return match(point.value, Listing("()", tuple(values[name] for name in variables)), budget)
+
+
+def _is_list(answer: Answer) -> bool:
+    return isinstance(answer, Listing) and answer.style == "list"
+
+
+def _same_name(one: str, other: str) -> bool:
+    """Equal names; a function may be named with its variable or without (`y(x)` and `y`, but not `f(2)` and `f`)."""
+    short, long = sorted((one, other), key=len)
+    return one == other or ("(" not in short and _OF_VARIABLE.sub("", long) == short)
 
 
 def _proportional(gold: Node | None, answer: Node | None, budget: Budget) -> str | None:
     if gold is None or answer is None or symbols(gold) != symbols(answer):
         return None
     return "equations with proportional sides" if constant_ratio(gold, answer, budget) else None
-
-
-def same_value(gold: Node, answer: Node, budget: Budget) -> bool:
-    """Equal exactly, as functions of their variables, or one a long decimal that rounds the other."""
-    if gold == answer:
-        return True
-    if isinstance(gold, Num) and isinstance(answer, Num):
-        exact, given = Number(gold.value, gold.places), Number(answer.value, answer.places)
-        return gold.value == answer.value or stands_for(exact, given) or stands_for(given, exact)
-    if infinity_sign(gold) or infinity_sign(answer):
-        return infinity_sign(gold) == infinity_sign(answer)
-    if same_function(gold, answer, budget):
-        return True
-    return _rounds(gold, answer, budget) or _rounds(answer, gold, budget)
-
-
-def _rounds(node: Node, decimal: Node, budget: Budget) -> bool:
-    if not isinstance(decimal, Num) or decimal.places is None:
-        return False
-    if stated_digits(Number(decimal.value, decimal.places)) < STATED_DIGITS:
-        return False
-    if symbols(node) or (isinstance(node, Num) and has_finite_decimal(node.value)):
-        return False
-    return close_to_decimal(node, decimal, budget)
-
-
-def _match_values(gold: Value, answer: Value, budget: Budget) -> str | None:
-    if gold.unit == answer.unit:
-        return "same value" if same_value(gold.node, answer.node, budget) else None
-    if PERCENT in (gold.unit, answer.unit):
-        return _match_percent(gold, answer, budget)
-    if DEGREE in (gold.unit, answer.unit) and None in (gold.unit, answer.unit):
-        return _match_degrees(gold, answer, budget)
-    if gold.unit is None or answer.unit is None:
-        missing = "gold" if gold.unit is None else "answer"
-        return f"same value, no unit in the {missing}" if same_value(gold.node, answer.node, budget) else None
-    if gold.unit.dimensions != answer.unit.dimensions:
-        return None
-    scaled = (fold(Mul((side.node, Num(side.unit.factor)))) for side in (gold, answer))
-    return "same quantity in another unit" if same_value(*scaled, budget) else None
-
-
-def _match_percent(gold: Value, answer: Value, budget: Budget) -> str | None:
-    """`28%` is 28 or 0.28; a bare gold below 1 in size is a share, so `0.5` is 50% and never 0.5%."""
-    if gold.unit is not None and answer.unit is not None:
-        return None
-    percent, bare = (gold, answer) if gold.unit is not None else (answer, gold)
-    if same_value(fold(Percent(percent.node)), bare.node, budget):
-        return "percent as a share of one"
-    if percent is answer and isinstance(bare.node, Num) and abs(bare.node.value) <= 1:
-        return None
-    return "percent sign left out" if same_value(percent.node, bare.node, budget) else None
-
-
-def _match_degrees(gold: Value, answer: Value, budget: Budget) -> str | None:
-    degrees, bare = (gold, answer) if gold.unit is not None else (answer, gold)
-    if same_value(degrees.node, bare.node, budget):
-        return "degree sign left out"
-    return "degrees as radians" if same_value(fold(Degree(degrees.node)), bare.node, budget) else None
 
 
 def _names(listing: Listing) -> set[str]:
@@ -127,6 +106,8 @@ def _match_listings(gold: Listing, answer: Listing, budget: Budget) -> str | Non
         named, other = (gold, answer) if names[0] else (answer, gold)
         listed = other.style == "list" or (other.style == "()" and sorted(named.items, key=_name) == list(named.items))
         return _match_in_order(gold, answer, budget) if listed and named.style == "list" else None
+    if gold.style == "list" and answer.style == "()" and not max(map(len, names)):
+        return _match_in_order(gold, answer, budget)
     if {gold.style, answer.style} - {"list", "set"}:
         return _match_in_order(gold, answer, budget) if gold.style == answer.style else None
     golds, answers = list(gold.items), list(answer.items)
@@ -135,7 +116,7 @@ def _match_listings(gold: Listing, answer: Listing, budget: Budget) -> str | Non
     if len(golds) != len(answers):
         return None
     for item in golds:
-        found = next((index for index, other in enumerate(answers) if match(item, other, budget)), None)
+        found = next((index for index, other in enumerate(answers) if _match_member(item, other, budget)), None)
         if found is None:
             return None
         answers.pop(found)
@@ -144,6 +125,13 @@ def _match_listings(gold: Listing, answer: Listing, budget: Budget) -> str | Non
 
 def _name(item: Answer) -> str:
     return item.name if isinstance(item, Named) else ""
+
+
+def _match_member(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    r"""As members, 2 and `\{2\}` differ."""
+    if isinstance(gold, Listing) != isinstance(answer, Listing):
+        return None
+    return match(gold, answer, budget)
 
 
 def _match_in_order(gold: Listing, answer: Listing, budget: Budget) -> str | None:
@@ -156,7 +144,7 @@ def _match_in_order(gold: Listing, answer: Listing, budget: Budget) -> str | Non
 def _distinct(items: list[Answer], budget: Budget) -> list[Answer]:
     kept: list[Answer] = []
     for item in items:
-        if not any(match(item, other, budget) for other in kept):
+        if not any(_match_member(item, other, budget) for other in kept):
             kept.append(item)
     return kept
 
@@ -183,6 +171,17 @@ def _match_grids(gold: Grid, answer: Grid, budget: Budget) -> str | None:
         return None
     cells = zip(_cells(gold), _cells(answer), strict=True)
     return "same entries of the matrix" if all(same_value(a, b, budget) for a, b in cells) else None
+
+
+def _match_rows(gold: Answer, answer: Answer, budget: Budget) -> str | None:
+    """`[[1,2],[3,4]]` for a matrix."""
+    grid, listing = (gold, answer) if isinstance(gold, Grid) else (answer, gold)
+    rows = [row.items for row in listing.items if isinstance(row, Listing) and row.style == "[]"]
+    if grid.fence != "matrix" or listing.style != "[]" or len(rows) != len(listing.items):
+        return None
+    if any(not isinstance(cell, Value) or cell.unit is not None for row in rows for cell in row):
+        return None
+    return _match_grids(grid, Grid(tuple(tuple(cell.node for cell in row) for row in rows), "matrix"), budget)
 
 
 def _cells(grid: Grid) -> list[Node]:
@@ -221,9 +220,18 @@ def _match_clock_ratio(gold: Answer, answer: Answer, budget: Budget) -> str | No
 
 
 def _match_clocks(gold: Clock, answer: Clock, budget: Budget) -> str | None:
-    if gold.numbers != answer.numbers or gold.half not in (None, answer.half):
-        return None
-    return "same time"
+    if gold.numbers == answer.numbers and gold.half in (None, answer.half):
+        return "same time"
+    time = _on_24_hours(gold)
+    return "same time on 24 hours" if time is not None and time == _on_24_hours(answer) else None
+
+
+def _on_24_hours(clock: Clock) -> tuple[int, ...] | None:
+    """15:45 for 3:45 p.m.; None for a time that may be before or after noon."""
+    hour, *rest = clock.numbers
+    if clock.half is None:
+        return clock.numbers if hour > 12 or hour == 0 else None
+    return (hour % 12 + 12 * (clock.half == "p"), *rest)
 
 
 def _match_based(gold: Based, answer: Answer, budget: Budget) -> str | None:
@@ -247,7 +255,7 @@ def _match_inequalities(gold: Inequality, answer: Inequality, budget: Budget) ->
 
 
 _RULES = {
-    (Value, Value): _match_values,
+    (Value, Value): match_values,
     (Listing, Listing): _match_listings,
     (Listing, Value): _match_single,
     (Value, Listing): _match_single,
@@ -255,6 +263,8 @@ _RULES = {
     (RealSet, Listing): _match_sets,
     (Listing, RealSet): _match_sets,
     (Grid, Grid): _match_grids,
+    (Grid, Listing): _match_rows,
+    (Listing, Grid): _match_rows,
     (Ratio, Ratio): _match_ratios,
     (Ratio, Value): _match_ratio_value,
     (Value, Ratio): _match_ratio_value,

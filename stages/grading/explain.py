@@ -13,6 +13,7 @@ from stages.grading.answers import (
     Named,
     Ratio,
     RealSet,
+    Rounded,
     Value,
 )
 from stages.grading.equivalence import Decision, Reading, decide, read
@@ -75,6 +76,8 @@ def describe(answer: Answer) -> str:
     match answer:
         case Value(node, unit):
             return f"value {spell(node)}" + ("" if unit is None else f", unit {_unit(unit)}")
+        case Rounded(exact, decimal):
+            return f"{describe(exact)}, rounded {spell(decimal.node)}"
         case Named(name, value):
             return f"{name} is {describe(value)}"
         case Listing(style, items):

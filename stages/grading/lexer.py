@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from stages.grading.limits import MAX_DEPTH, MAX_DIGITS, MAX_TOKENS, TooBig, Unreadable
+from stages.grading.units import lookup
 from stages.grading.vocabulary import (
     ALPHABETS,
     COMMAND_ALIASES,
@@ -25,9 +26,14 @@ class Token:
     spaced: bool = False
 
 
+_SLANTED = frozenset(
+    ("mathbf", "mathit", "boldsymbol", "bm", "textit", "textbf", "emph")
+)  # their letters are variables
 _UPRIGHT_LETTERS = frozenset("eidπ")
 _PLAIN_WORDS = re.compile(r"[A-Za-z°.,'\"\-/()&: \n?]*[A-Za-z][A-Za-z°.,'\"\-/()&: \n?]*")
 _UNIT_QUOTIENT = re.compile(r"[A-Za-z][A-Za-z ]*(?:\^\{?[23]\}?)?/[A-Za-z ]+(?:\^\{?[23]\}?)?")
+_UNIT_POWER = re.compile(r"([A-Za-z]+)\^\{?[23]\}?")
+_TEXT_FUNCTIONS = frozenset(("cis", "gcd", "lcm", "sin", "cos", "tan", "ln", "log"))  # not min and sec, which are units
 _LISTING_DEPTH = {
     "(": 1,
     "[": 1,
@@ -160,10 +166,13 @@ def _styled(content: str, command: Token, depth: int) -> list[Token]:
         return [Token("cmd", f"unit {content}", spaced)]
     if name in STYLE_COMMANDS and len(content) == 1 and (name != "mathrm" or content in _UPRIGHT_LETTERS):
         return [_simple_token("num" if content.isdigit() else "word", content, spaced)]
-    if name in STYLE_COMMANDS and content in FUNCTION_NAMES:
+    if content in (FUNCTION_NAMES if name in STYLE_COMMANDS else _TEXT_FUNCTIONS):
         return [Token("cmd", content, spaced)]
     text = Token("text", " ".join(content.split()), spaced)
     if _PLAIN_WORDS.fullmatch(content) or _UNIT_QUOTIENT.fullmatch(content):
+        return [text]
+    power = _UNIT_POWER.fullmatch(content)
+    if power and name not in _SLANTED and lookup(power[1]):
         return [text]
     inner = tokenize(content, depth=depth + 1)
     if name in TEXT_COMMANDS and any(token.kind == "word" and len(token.text) > 1 for token in inner):

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from stages.grading.limits import TooBig, Unreadable
-from stages.grading.nodes import Call, Const, Div, Mul, Node, Num, Pow, Sym
+from stages.grading.nodes import Add, Call, Const, Div, Mul, Node, Num, Pow, Sym
 from stages.grading.vocabulary import SEVERAL_ARGUMENTS
 
 _MAX_DECIMAL_EXPONENT = 1_000
@@ -32,6 +32,8 @@ def apply_function(name: str, arguments: tuple, base: Node | None) -> Node:
         raise Unreadable(f"{name} takes one argument")
     if name == "exp":
         return Pow(Const("e"), arguments[0])
+    if name == "cis":
+        return Add((Call("cos", arguments), Mul((Const("i"), Call("sin", arguments)))))
     if name not in ("log", "lg"):
         return Call(name, arguments)
     logarithm = Call("ln", arguments)

@@ -53,10 +53,16 @@ _TEX_GROUP = re.compile(r"(?<=[0-9])(?:\{,\}|,\\!|\{,\\!\}|\\,|\\:|\\;|\\ )\s?(?
 _SPACED_GROUP = re.compile(r"([+-]?¤?)([0-9]{1,3}(?:[ \u2009\u202f\u00a0][0-9]{3})+)((?:\.[0-9]+)?)")
 _CIRCLE = re.compile(r"\^\s*(?:\{\s*(?:\\circ|°|∘|\\degree)\s*\}|\\circ(?![A-Za-z])|∘|°|\\degree(?![A-Za-z]))")
 _ORDINAL = re.compile(r"\^\s*\{?\s*\\(?:text|textrm|mathrm)\s*\{\s*(st|nd|rd|th)\s*\}\s*\}?")
+_PLAIN_ORDINAL = re.compile(r"(?<=[0-9])\^\s*\{\s*(st|nd|rd|th)\s*\}")
+_FOR_ALL = re.compile(  # a closing "for all x", "for every real x", "for any n \in \mathbb{N}" adds nothing
+    r"(?:\\text\s*\{\s*)?\bfor (?:all|any|every)(?: real)?\s*\}?\s*[A-Za-z](?:\s*\\in\s*\\mathbb\s*\{?[CNQRZ]\}?)?\}?$"
+)
 _TEXT_SIGN = re.compile(r"\\text\s*\{\s*([^\w\s{}\\])\s*\}")
 _OUTWARD = re.compile(r"(^|\\cup|\\in|∪|∈|=)(\s*)([\[\]])([^\[\]()]*,[^\[\]()]*)([\[\]])(?=\s*(?:$|\\cup|∪))")
 _BOLD = re.compile(r"(\*{1,3}|__|`{1,3})(.+)\1", re.DOTALL)
-_BOX = re.compile(r"\\(?:boxed|fbox|framebox|ensuremath)\s*\{")
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox|ensuremath|underline)\s*\{")
+_COLOR = re.compile(r"\\(?:color|textcolor)(?:\[[A-Za-z]*\])?\s*\{[^{}]*\}")
+_ROW_SKIP = re.compile(r"(\\\\)\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
 _DELIMITERS = (("$$", "$$"), ("$", "$"), ("\\[", "\\]"), ("\\(", "\\)"))
 
 
@@ -65,19 +71,23 @@ def normalize(text: str) -> str:
     if not text.isascii():
         text = _plain_unicode(text)
     text = _halve_backslashes(text)
+    text = _COLOR.sub("", text)
+    text = _ROW_SKIP.sub(r"\1", text)
+    text = text.replace("+/-", "±")
     text = _unwrap(text.strip())
     text = _TEX_GROUP.sub("", text)
     text = re.sub(r"(?<!\\)\\!", "", text)
     text = _dollars(text)
     text = re.sub(r"(?<!\\)\\[\[\]()]", " ", text)
     text = _ORDINAL.sub(r"\\text{ \1}", text)
+    text = _PLAIN_ORDINAL.sub(r"\\text{ \1}", text)
     text = _TEXT_SIGN.sub(r"\1", text)
     text = _CIRCLE.sub("°", text)
     text = _SIZING.sub("", text)
     text = _OUTWARD.sub(_inward, text)
     text = _STYLE.sub(" ", text)
     text = _SPACING.sub(" ", text)
-    text = text.strip()
+    text = _FOR_ALL.sub("", text.strip()).rstrip(" ,") or text.strip()
     if match := _SPACED_GROUP.fullmatch(text):
         text = match[1] + "".join(match[2].split()) + match[3]
     return text

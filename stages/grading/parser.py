@@ -28,7 +28,7 @@ from stages.grading.vocabulary import (
     reads_as_product,
 )
 
-_CONSTANTS = {"pi": Const("pi"), "infty": Const("inf"), "inf": Const("inf"), "infinity": Const("inf")}
+_CONSTANTS = {"pi": Const("pi"), **dict.fromkeys(("infty", "inf", "infinity", "oo"), Const("inf"))}
 _PREFIXED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|ln|log)([a-zA-Z])")
 
 

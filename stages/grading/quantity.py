@@ -1,5 +1,8 @@
 """An expression with what stands around it: currency signs, units, percent and degree signs."""
 
+import re
+from fractions import Fraction
+
 from stages.grading.answers import Value
 from stages.grading.exact import fold
 from stages.grading.lexer import Token
@@ -10,6 +13,8 @@ from stages.grading.tokenlists import depth_change
 from stages.grading.units import CURRENCIES, DEGREE, PERCENT, Unit, lookup, parse_unit
 from stages.grading.vocabulary import FUNCTION_NAMES
 
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)(?:\s*,)?(?:\s+and\b)?\s*")
+_MAX_PARTS = 4
 _TEMPERATURES = {"C": "celsius", "F": "fahrenheit"}
 
 
@@ -28,6 +33,22 @@ def read_quantity(tokens: list[Token]) -> Value:
     if currency is not None:
         unit = Unit(((currency, 1),))
     return Value(fold(node), unit)
+
+
+def read_compound(text: str) -> Value | None:
+    """`2 hours and 30 minutes`, `5 ft 3 in`: measures of one thing in ever smaller units, counted in the smallest."""
+    parts, index = [], 0
+    while index < len(text) and len(parts) < _MAX_PARTS and (match := _PART.match(text, index)):
+        parts.append((Fraction(match[1]), lookup(match[2])))
+        index = match.end()
+    if index < len(text) or len(parts) < 2 or any(known is None for _, known in parts):
+        return None
+    sizes = [known[2] for _, known in parts]
+    if len({known[:2] for _, known in parts}) > 1 or sorted(set(sizes), reverse=True) != sizes:
+        return None
+    base, power, smallest = parts[-1][1]
+    total = sum(number * size for (number, _), size in zip(parts, sizes, strict=True)) / smallest
+    return Value(Num(total), Unit(((base, power),), smallest))
 
 
 def _strip_currency(tokens: list[Token]) -> tuple[list[Token], str | None]:

@@ -10,7 +10,7 @@ from stages.grading.names import read_name
 from stages.grading.nodes import Mul, Node
 from stages.grading.numeric import Budget
 from stages.grading.parser import parse_expression
-from stages.grading.quantity import read_quantity
+from stages.grading.quantity import read_compound, read_quantity
 from stages.grading.realsets import ALL_REALS, Piece, as_pieces, complement, intersection, union
 from stages.grading.relations import RELATIONS, read_relation
 from stages.grading.scope import Scope
@@ -18,6 +18,7 @@ from stages.grading.tokenlists import enclosed, find_top, split_flat, split_top,
 from stages.grading.vocabulary import FUNCTION_NAMES, GREEK_LETTERS, reads_as_product
 
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-5][0-9])(?::([0-5][0-9]))?\s*(?:([ap])\.?\s?m\.?)?", re.IGNORECASE)
+_HOUR = re.compile(r"([0-9]{1,2})\s*([ap])\.?\s?m\.?", re.IGNORECASE)
 _BASED = re.compile(r"\(?([0-9A-F]+)\)?(?:_\s*\{?|\s+base\s+)\s*([0-9]{1,2}|[A-Z]+)\s*\}*", re.I | re.A)
 _BASE_NAMES = (
     "",
@@ -38,19 +39,21 @@ _PRODUCT_LETTERS = frozenset("abcxyz")
 
 
 def read_special(text: str) -> Answer | None:
-    """Times of day and numerals with a base, from normalised text without text macros."""
+    """Times of day, numerals with a base and quantities such as `2 h 30 min`, from text without text macros."""
     if match := _CLOCK.fullmatch(text):
         parts = [part for part in match.groups()[:3] if part is not None]
         padded = any(len(part) > 1 and part[0] == "0" for part in parts)
         half = match[4].lower() if match[4] else None
         return Clock(tuple(int(part) for part in parts), half, ratio=not (padded or half))
+    if match := _HOUR.fullmatch(text):
+        return Clock((int(match[1]), 0), match[2].lower(), ratio=False)
     if match := _BASED.fullmatch(text):
         digits, base = match[1].upper(), match[2].lower()
         number = int(base) if base.isdigit() else _BASE_NAMES.index(base) if base in _BASE_NAMES else 0
         numeral = any(char.isdigit() for char in digits) or (len(digits) > 1 and number > 10)
         if numeral and 2 <= number <= 36 and all(int(digit, 36) < number for digit in digits):
             return Based(digits.lstrip("0") or "0", number)
-    return None
+    return read_compound(text)
 
 
 def read_tokens(tokens: list[Token], scope: Scope) -> Answer:
@@ -75,7 +78,7 @@ def _is_prose(tokens: list[Token]) -> bool:
 
 def _is_prose_word(token: Token) -> bool:
     word, lower = token.text, token.text.lower()
-    if len(word) == 1 or lower in FUNCTION_NAMES or word in GREEK_LETTERS or lower in ("pi", "inf", "infinity"):
+    if len(word) == 1 or lower in FUNCTION_NAMES or word in GREEK_LETTERS or lower in ("pi", "inf", "infinity", "oo"):
         return False
     if len(word) <= 3 and set(word) <= _PRODUCT_LETTERS:
         return False
@@ -132,10 +135,10 @@ def _read_element(tokens: list[Token], scope: Scope) -> Answer:
         raise Unreadable("an empty member of a list")
     if any(token.text in ("±", "∓") for token in tokens):
         return _read_signs(tokens, scope.deeper())
-    if any(token.text.startswith("begin ") for token in tokens):
-        return _read_grid(tokens)
     if top_operators(tokens, RELATIONS):
         return read_relation(tokens, scope, read_tokens)
+    if any(token.text.startswith("begin ") for token in tokens):
+        return _read_grid(tokens)
     if top_operators(tokens, ("∪", "∩", "∖")) or _is_all_reals(tokens):
         return RealSet(_read_set_expression(tokens, scope))
     if top_operators(tokens, (":",)):

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from stages.grading.exact import constant_bits
 from stages.grading.limits import MAX_NUMERIC_BITS, TooBig, Unreadable
-from stages.grading.nodes import Node, Num, symbols
+from stages.grading.nodes import Add, Apply, Call, Div, Mul, Node, Num, Pow, symbols
 from stages.grading.numeric import Budget, Undefined, context, evaluate, rational
 
 _GUARD_BITS = 64
@@ -60,6 +60,21 @@ def same_function(a: Node, b: Node, budget: Budget) -> bool:
         except Undefined:
             continue
     return usable >= (_USABLE if names else 1)
+
+
+def with_real_roots(node: Node) -> Node:
+    """Powers of variable terms to p/q with odd q as powers of real roots, so that x^(1/3) is negative where x is."""
+    match node:
+        case Pow(base, Num(power)) if power.denominator > 1 and power.denominator % 2 and symbols(base):
+            root = Call("root", (with_real_roots(base), Num(Fraction(power.denominator))))
+            return Pow(root, Num(Fraction(power.numerator)))
+        case Add(parts) | Mul(parts):
+            return type(node)(tuple(map(with_real_roots, parts)))
+        case Div(one, other) | Pow(one, other):
+            return type(node)(with_real_roots(one), with_real_roots(other))
+        case Call(name, args) | Apply(name, args):
+            return type(node)(name, tuple(map(with_real_roots, args)))
+    return node
 
 
 def constant_ratio(a: Node, b: Node, budget: Budget) -> int:

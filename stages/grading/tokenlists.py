@@ -35,7 +35,7 @@ def split_top(tokens: list[Token], marks: tuple[str, ...] = ()) -> tuple[list[li
             separators.append(token.text)
     if depth:
         raise Unreadable("an unclosed bracket")
-    if not marks and len(parts) > 1 and not parts[-1]:
+    if not marks and len(parts) > 1 and not parts[-1] and separators[-1] in (",", ";"):
         parts.pop()
         separators.pop()
     return parts, separators

@@ -64,6 +64,8 @@ _SIZES = {  # name: (base, power of the base, factor)
     "W watt": ("watt", 1, Fraction(1)),
     "kW": ("watt", 1, Fraction(1000)),
     "V volt": ("volt", 1, Fraction(1)),
+    "A ampere amp": ("ampere", 1, Fraction(1)),
+    "Ω ohm": ("ohm", 1, Fraction(1)),
     "Hz hertz": ("hertz", 1, Fraction(1)),
     "Pa pascal": ("pascal", 1, Fraction(1)),
     "K kelvin": ("kelvin", 1, Fraction(1)),
@@ -95,7 +97,9 @@ _NOT_NOUNS = words(
     undefined infinite infinity infinitely many solution solutions base more less fewer at most least or
     i we you he she they answer answers does is has as helps pi negative positive zero one two three
     four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty
-    ninety am pm divided multiplied cos sin tan log"""
+    ninety tenth tenths hundredth hundredths thousandth thousandths
+    sixth sixths seventh sevenths eighth eighths ninth ninths score gross doubled halved
+    for all any every am pm divided multiplied cos sin tan log"""
 )
 _PIECE = re.compile(r"[A-Za-zµΩ]+|°[CF]?|[0-9]+|[/^*·\-]|\S")
 
@@ -118,7 +122,7 @@ def _is_noun_phrase(words: list[str], quoted: bool) -> bool:
     if any(word.lower() in _NOT_NOUNS for word in unknown):
         return False
     if quoted:
-        return len(unknown) <= 4
+        return len(unknown) <= 4 and not any(len(word) == 1 for word in unknown)
     if unknown and (len(unknown) > 2 or len(words) > 4 or not _is_plural(unknown[-1])):
         return False
     return not any(len(word) == 1 and word not in _LONE_LETTERS for word in words)

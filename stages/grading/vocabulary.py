@@ -7,7 +7,7 @@ def words(text: str) -> frozenset[str]:
 
 FUNCTION_NAMES = words(
     """sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh coth arcsinh arccosh arctanh
-    ln log lg exp sqrt cbrt abs floor ceil min max gcd lcm sgn"""
+    cis ln log lg exp sqrt cbrt abs floor ceil min max gcd lcm sgn"""
 )
 FUNCTION_ALIASES = {
     "asin": "arcsin",

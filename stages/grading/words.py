@@ -8,15 +8,40 @@ _TEXT = re.compile(
 _ALLOWED = re.compile(r"[\w\s,.'’\-:&%°;?/]*[^\W\d_][\w\s,.'’\-:&%°;?/]*")
 _SEPARATOR = re.compile(r"\s*(?:,|;|&|\band\b|\bor\b)\s*")
 _ARTICLE = re.compile(r"(?:the|an?)\s+")
-_OPTION = re.compile(r"\(?\s*([A-Ha-h])\s*\)?[.:]?")
+_OPTION = re.compile(r"(?:(?:[Oo]ption|[Cc]hoice)\s+)?\(?\s*([A-Ha-h])\s*\)?[.:]?")
+_OPTIONS = re.compile(r"\(?[A-H]\)?(?:\s*(?:[,;&]|and\b)?\s*\(?[A-H]\)?)+")
 _LABELLED = re.compile(r"(?:\(\s*([A-H])\s*\)|([A-H])\s*[).:])(?:[:.]\s*|\s+)([\w\\$(-].*)", re.DOTALL)
 _OTHER_OPTION = re.compile(r"(?<![A-Za-z])[A-H](?![A-Za-z])")
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DAY, _YEAR = r"(?P<day>[0-9]{1,2})(?:\s?(?:st|nd|rd|th))?", r"(?:(?:,\s*|\s+)(?P<year>[0-9]{4}))?"
+_MONTH_FIRST = re.compile(rf"{_MONTH}\s+{_DAY}{_YEAR}", re.IGNORECASE)
+_DAY_FIRST = re.compile(rf"(?:the\s+)?{_DAY}(?:\s+of)?\s+{_MONTH}{_YEAR}", re.IGNORECASE)
 _NUMBERS = {
     name: str(value)
     for value, name in enumerate(
         """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
         seventeen eighteen nineteen twenty""".split()  # noqa: SIM905 (twenty-one lines otherwise)
     )
+}
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_UNITS = tuple(_NUMBERS)[1:10]
+for _place, _ten in enumerate(_TENS, start=2):
+    _NUMBERS[_ten] = str(10 * _place)
+    _NUMBERS |= {f"{_ten}{join}{unit}": f"{_place}{_NUMBERS[unit]}" for unit in _UNITS for join in "- "}
+_NUMBERS |= {
+    "hundred": "100",
+    "one hundred": "100",
+    "half": "1/2",
+    "one half": "1/2",
+    "one third": "1/3",
+    "two thirds": "2/3",
+    "one quarter": "1/4",
+    "one fourth": "1/4",
+    "three quarters": "3/4",
+    "three fourths": "3/4",
 }
 _PHRASES = {
     "all real numbers": "\\mathbb{R}",
@@ -41,10 +66,18 @@ def unwrapped(text: str) -> str:
 def phrase(text: str) -> tuple[str, ...] | None:
     """Lower-case words as a sorted list of the members of an enumeration; None if it is not prose."""
     text = unwrapped(text).strip(" .?;:,'\"")
+    if day := _date(text):
+        return day
     if not _ALLOWED.fullmatch(text):
         return None
     members = (_ARTICLE.sub("", part.strip(), count=1).strip(" .'") for part in _SEPARATOR.split(text.lower()))
     return tuple(sorted(member for member in members if member))
+
+
+def _date(text: str) -> tuple[str, ...] | None:
+    """(month, day, year) of `July 4`, `4th of July`, `July 4th, 2020`."""
+    match = _MONTH_FIRST.fullmatch(text) or _DAY_FIRST.fullmatch(text)
+    return match and (match["month"][:3].lower(), match["day"].lstrip("0"), match["year"] or "")
 
 
 def spelled_out(text: str) -> str | None:
@@ -55,14 +88,34 @@ def spelled_out(text: str) -> str | None:
 
 def same_option(gold: str, answer: str) -> bool:
     """Whether the gold is an option letter and the answer the same letter, bracketed or with the option's text."""
-    wanted = _OPTION.fullmatch(unwrapped(gold))
-    if wanted is None or wanted[1] == "e":  # Euler's number is no option
+    gold, answer = unwrapped(gold), unwrapped(answer)
+    wanted = _OPTION.fullmatch(gold)
+    if wanted is None:
+        if gold == answer and _LABELLED.fullmatch(gold):
+            return True
+        return _names_option(gold, answer) or _same_options(gold, answer)
+    if wanted[1] == "e":  # Euler's number is no option
         return False
-    answer = unwrapped(answer)
     given = _OPTION.fullmatch(answer)
     if given is not None:
         return given[1].upper() == wanted[1].upper()
-    labelled = _LABELLED.fullmatch(answer)
-    if labelled is None or _OTHER_OPTION.search(labelled[3]):
+    return _names_option(answer, gold)
+
+
+def _names_option(labelled: str, letter: str) -> bool:
+    """Whether `(B) 12` carries the label of the option `B`, and no other letter."""
+    label, option = _LABELLED.fullmatch(labelled), _OPTION.fullmatch(letter)
+    if label is None or option is None or _OTHER_OPTION.search(label[3]):
         return False
-    return (labelled[1] or labelled[2]) == wanted[1].upper()
+    return (label[1] or label[2]) == option[1].upper()
+
+
+def _same_options(gold: str, answer: str) -> bool:
+    """`ABD` for `A, B, D`: several options with and without commas."""
+    letters = []
+    for text in (gold, answer):
+        found = re.findall(r"[A-H]", text) if _OPTIONS.fullmatch(text) else []
+        if len(set(found)) != len(found) or not found:
+            return False
+        letters.append(sorted(found))
+    return letters[0] == letters[1] and gold.isalpha() != answer.isalpha()
