@@ -78,7 +78,7 @@ def _faults(best: Configuration, last: Sequence[Mapping[str, Any]]) -> list[str]
 def row(one: Entry) -> list[str]:
     """The cells under HEADER. A row that is not valid says so in itself, so that it is not handed in by mistake."""
     accuracy = "–" if one.accuracy is None else wording.percent(one.accuracy, 2)
-    description = f"NOT VALID. {one.description}" if one.faults else one.description
+    description = f"NOT VALID. {one.description}".rstrip() if one.faults else one.description
     return [accuracy, one.name, f"[curve]({CURVE})", description]
 
 

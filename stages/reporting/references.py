@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,13 +55,15 @@ def _read(name: str, plan: Mapping[str, Any]) -> Reference:
 def against(best: Configuration, reference: Reference) -> str:
     """The best configuration beside a reference: at the end, after as many steps, and after as many seconds.
 
-    Both are read at their last validation not later than where the shortest of all runs ended.
+    Both are read at their last validation not later than where the shortest of all runs ended; where one never got
+    beyond its start, the end alone is left to compare.
     """
     other = reference.configuration
     said = [f"final answer reward {_beside(best.score, other.score)}"]
+    trained = all(_end(run, "step") for run in (*best.runs, *other.runs))
     for key, words in (("step", lambda n: f"{n} optimiser steps"), ("seconds", wording.duration)):
         ends = [_end(run, key) for run in (*best.runs, *other.runs)]
-        if None not in ends:
+        if trained:
             here, there = (_reached(one.runs, key, min(ends)) for one in (best, other))
             said.append(f"after {words(min(ends))} {_beside(here, there)}")
     return f"Beside the {reference.label}: {'; '.join(said)}.{_other_questions(best, other)}"
@@ -93,15 +95,14 @@ def _beside(here: float | None, there: float | None) -> str:
 
 def _other_questions(best: Configuration, other: Configuration) -> str:
     asked = [_asked(one) for one in (best, other)]
-    if asked[0] == asked[1]:
+    if asked[0] == asked[1] or not all(count for count, *_ in asked):
         return ""
-    here, there = (
-        f"{count} of {name or 'an unnamed set'} by {prompt or 'an unnamed prompt'}" for name, count, prompt in asked
-    )
+    here, there = (f"{count} of {name} by {prompt}" for count, name, prompt in asked)
     return f" They answered different questions ({here} here, {there} there), so the two are not one measure."
 
 
-def _asked(one: Configuration) -> tuple[Any, Any, Any]:
+def _asked(one: Configuration) -> tuple[int, Any, Any]:
+    """How many questions, of which dataset, by which prompt."""
     run = one.runs[0]
-    counts: Sequence[Any] = [row.get("num_examples") for row in _validated(run)]
-    return run.values.get("validation"), (counts or [0])[-1], run.values.get("prompt")
+    counts = [row.get("num_examples") or 0 for row in _validated(run)]
+    return (counts or [0])[-1], run.values.get("validation"), run.values.get("prompt")

@@ -36,7 +36,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 def duration(seconds: float) -> str:
     if seconds < 120:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.{1 if 0 < seconds < 10 else 0}f} s"
     if seconds < 7200:
         return f"{seconds / 60:.{1 if seconds < 600 else 0}f} min"
     return f"{seconds / 3600:.1f} h"

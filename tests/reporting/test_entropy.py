@@ -61,7 +61,7 @@ def test_the_sentence_names_the_cheapest_the_dearest_and_the_lowest():
 
 def test_the_table_has_both_ends_of_each():
     header, rows = trajectories_table([CHEAP, CONTROL])
-    assert rows[0] == ["cheap", "on-policy GRPO", "0.900 to 0.400", "0.200 to 0.700", "0.100", "1 s"]
+    assert rows[0] == ["cheap", "on-policy GRPO", "0.900 to 0.400", "0.200 to 0.700", "0.100", "1.0 s"]
     assert rows[1][header.index("nats spent per 0.1 gained")] == "–"
 
 

@@ -44,6 +44,14 @@ def test_counts_come_with_their_interval():
     assert wording.counted(0, 0) == "0 of 0"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.34, "0.3 s"), (64.4, "64 s"), (144, "2.4 min"), (1500, "25 min"), (14400, "4.0 h")],
+)
+def test_durations_have_the_digits_that_mean_something(seconds, text):
+    assert wording.duration(seconds) == text
+
+
 def said(*runs):
     return wording.outcome(ranked(configurations(runs, SWEEP)))
 
