@@ -42,7 +42,9 @@ def main(
     write_table(metrics, table(rows, METRICS), told)
     write_table(generations, validations(rounds, starts), told)
     with new_directory(checkpoint) as folder:
-        shutil.copytree(rounds[-1] / "model", folder, copy_function=link, dirs_exist_ok=True)
+        # Snakemake dates a folder by a hidden file in it; a shared one would date the round's folder anew as well.
+        hidden = shutil.ignore_patterns(".snakemake_timestamp")
+        shutil.copytree(rounds[-1] / "model", folder, ignore=hidden, copy_function=link, dirs_exist_ok=True)
     write_json(status, summary(plan, states, [counts_of(folder) for folder in rounds], rows))
 
 

@@ -32,6 +32,12 @@ def test_rounds_are_put_together(finished: Tree):
     assert set(read_table(finished / RUN / "generations.parquet", ROLLOUTS)["step"].to_pylist()) == {0, 1, 2}
 
 
+def test_the_collected_policy_has_a_date_of_its_own(once: Tree):
+    """Files are shared with the last round by links; a shared date would make the round newer than what came of it."""
+    own, of_round = (once / RUN / folder / ".snakemake_timestamp" for folder in ("model", "round_2/model"))
+    assert not own.samefile(of_round)
+
+
 def test_a_round_samples_from_the_policy_before(finished: Tree):
     spec = json.loads((finished / RUN / "round_2/sample.spec.json").read_text())
     assert (spec["model"], spec["round"], spec["values"]["num_examples"]) == ("round 1", 2, 2)
