@@ -175,7 +175,8 @@ def _styled(content: str, command: Token, depth: int) -> list[Token]:
     if power and name not in _SLANTED and lookup(power[1]):
         return [text]
     inner = tokenize(content, depth=depth + 1)
-    if name in TEXT_COMMANDS and any(token.kind == "word" and len(token.text) > 1 for token in inner):
+    wordy = any(token.kind == "word" and len(token.text) > 1 for token in inner)
+    if name in TEXT_COMMANDS and wordy and inner[0].kind != "num":
         return [text]
     return [Token("op", "{", spaced), *inner, Token("op", "}")]
 
