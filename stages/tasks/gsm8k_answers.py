@@ -17,6 +17,7 @@ _NORMALIZED = str.maketrans(
         "\u202f": " ",
     }
 )
+_FIXED_SPACE_GROUP = re.compile(r"(?<=[0-9])[\u00a0\u202f\u2009](?=[0-9]{3}(?![0-9]))")
 _LATEX_GROUP = re.compile(r"(?<=[0-9])(?:\{,\}|,\\!|\\,|\\!)(?=[0-9]{3})")
 _SPACED_MONEY = re.compile(rf"(?<=[{_CURRENCY}])([0-9]{{1,3}})((?: [0-9]{{3}})+)(?![0-9])")
 _NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|(?<![0-9])\.[0-9]+")
@@ -30,7 +31,7 @@ def parse_gsm8k_response(model_output: str) -> str | None:
     Thousands commas, currency signs and a full stop behind the number are dropped. A minus belongs to the
     number unless it joins two terms (`10-5`, `3-5 apples`) or is a hyphen. None where there is no digit.
     """
-    text = model_output.translate(_NORMALIZED)
+    text = _FIXED_SPACE_GROUP.sub("", model_output).translate(_NORMALIZED)
     text = _LATEX_GROUP.sub("", text)
     text = _SPACED_MONEY.sub(lambda match: match[1] + match[2].replace(" ", ""), text)
     numbers = list(_NUMBER.finditer(text))

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _READ_AHEAD = 1_000  # characters read behind the phrase, enough to compare a repeated option
-_READ_AHEAD = 1_000  # characters read behind the phrase, enough to compare a repeated option
 _PHRASE = re.compile(r"\banswer\s+is\b\s*:?", re.IGNORECASE)
 _LETTER = re.compile(
     r"\s*(?:(?:option|choice|letter)\s+)?"
@@ -39,7 +38,8 @@ def _named_letter(options: Sequence[str], rest: str) -> str | None:
     if match is None:
         return None
     letter, index, after = match[1], ord(match[1]) - ord("A"), rest[match.end() :]
-    if index >= len(options) or _ANOTHER.match(after):
+    if index >= len(options):
         return None
-    repeats_option = after.lstrip(" .:").startswith(str(options[index])[: _READ_AHEAD // 2])
-    return letter if repeats_option or _GOES_ON.match(after) else None
+    if after.lstrip(" .:").startswith(str(options[index])[: _READ_AHEAD // 2]):  # an option may begin with a letter
+        return letter
+    return None if _ANOTHER.match(after) or not _GOES_ON.match(after) else letter

@@ -125,6 +125,13 @@ def test_the_options_bound_the_letters():
     assert parse_mmlu_response(EXAMPLE, "The correct answer is E.") is None
 
 
+def test_an_option_that_begins_with_a_letter_may_be_repeated():
+    cells = {**EXAMPLE, "options": ["A cells", "B cells", "C", "D or E"]}
+    assert parse_mmlu_response(cells, "The correct answer is C) C") == "C"
+    assert parse_mmlu_response(cells, "The correct answer is D) D or E") == "D"
+    assert parse_mmlu_response(cells, "The correct answer is D or B") is None
+
+
 def test_a_very_long_output_is_read_in_linear_work():
     output = "The correct answer is " * 20_000 + "B."
     assert parse_mmlu_response(EXAMPLE, output) is None
