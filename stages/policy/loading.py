@@ -16,8 +16,12 @@ disable_progress_bar()  # a bar of its own for every load and save would drown t
 Policy = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
+def best_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def load_policy(folder: Path | str, dtype: torch.dtype = torch.float32, revision: str | None = None) -> Policy:
-    """Model (evaluation mode, dropout off) and tokenizer of a local folder or a hub id.
+    """Model (on the best device, evaluation mode, dropout off) and tokenizer of a local folder or a hub id.
 
     Raises DataError naming the folder. Code that a model repository brings along is never run.
     """
@@ -33,7 +37,7 @@ def load_policy(folder: Path | str, dtype: torch.dtype = torch.float32, revision
         ) from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return model.eval(), tokenizer
+    return model.to(best_device()).eval(), tokenizer
 
 
 def save_policy(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
