@@ -97,9 +97,11 @@ _NOT_NOUNS = words(
     undefined infinite infinity infinitely many solution solutions base more less fewer at most least or
     i we you he she they answer answers does is has as helps pi negative positive zero one two three
     four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty
-    ninety tenth tenths hundredth hundredths thousandth thousandths
-    sixth sixths seventh sevenths eighth eighths ninth ninths score gross doubled halved
-    for all any every am pm divided multiplied cos sin tan log"""
+    ninety tens hundreds thousands millions billions trillions dozens score gross doubled halved excluded
+    exceeds fails for all any every am pm divided multiplied cos sin tan log"""
+)
+_FRACTIONAL = re.compile(
+    r".*(?:fth|sixth|seventh|eighth|ninth|tenth|eleventh|teenth|ieth|undredth|ousandth|illionth)s?"
 )
 _PIECE = re.compile(r"[A-Za-zµΩ]+|°[CF]?|[0-9]+|[/^*·\-]|\S")
 
@@ -119,7 +121,7 @@ def parse_unit(phrase: str, quoted: bool) -> Unit | None:
 
 def _is_noun_phrase(words: list[str], quoted: bool) -> bool:
     unknown = [word for word in words if lookup(word) is None and not _is_connective(word)]
-    if any(word.lower() in _NOT_NOUNS for word in unknown):
+    if any(word.lower() in _NOT_NOUNS or _FRACTIONAL.fullmatch(word.lower()) for word in unknown):
         return False
     if quoted:
         return len(unknown) <= 4 and not any(len(word) == 1 for word in unknown)

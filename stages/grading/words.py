@@ -31,10 +31,8 @@ _UNITS = tuple(_NUMBERS)[1:10]
 for _place, _ten in enumerate(_TENS, start=2):
     _NUMBERS[_ten] = str(10 * _place)
     _NUMBERS |= {f"{_ten}{join}{unit}": f"{_place}{_NUMBERS[unit]}" for unit in _UNITS for join in "- "}
-_NUMBERS |= {
-    "hundred": "100",
-    "one hundred": "100",
-    "half": "1/2",
+_NUMBERS |= {"hundred": "100", "one hundred": "100", "half": "1/2"}
+for _words, _value in {
     "one half": "1/2",
     "one third": "1/3",
     "two thirds": "2/3",
@@ -42,7 +40,8 @@ _NUMBERS |= {
     "one fourth": "1/4",
     "three quarters": "3/4",
     "three fourths": "3/4",
-}
+}.items():
+    _NUMBERS |= {_words: _value, _words.replace(" ", "-"): _value}
 _PHRASES = {
     "all real numbers": "\\mathbb{R}",
     "all reals": "\\mathbb{R}",
