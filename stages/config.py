@@ -143,6 +143,7 @@ class Grpo(Trained):
     cliprange_high: Annotated[float, Field(gt=0)] | None = None
     training_reward: Literal["answer", "format", "random"] = "answer"
     max_sampling_rounds: Positive = 1
+    question_order: Literal["shuffled", "file"] = "shuffled"
     share_prompts: bool = True
 
     @model_validator(mode="after")

@@ -27,13 +27,17 @@ def first(rows: list[Row], count: int | str) -> list[Row]:
     return rows if count == "full" else rows[:count]
 
 
-def batch_of(rows: Sequence[Row], size: int, step: int, seed: int) -> list[Row]:
-    """The `step`-th batch of an endless stream of epochs, each a fresh permutation that depends on (seed, epoch)."""
+def batch_of(rows: Sequence[Row], size: int, step: int, seed: int, order: str = "shuffled") -> list[Row]:
+    """The `step`-th batch of an endless stream of epochs, each a fresh permutation that depends on (seed, epoch).
+
+    With order "file" every epoch goes through the rows as they lie: a curriculum, if they lie by difficulty.
+    """
     found: list[Row] = []
     for position in range(step * size, (step + 1) * size):
         epoch, index = divmod(position, len(rows))
         if not found or index == 0:
-            order = list(range(len(rows)))
-            random.Random(f"{seed}/{epoch}").shuffle(order)
-        found.append(rows[order[index]])
+            indices = list(range(len(rows)))
+            if order == "shuffled":
+                random.Random(f"{seed}/{epoch}").shuffle(indices)
+        found.append(rows[indices[index]])
     return found

@@ -96,7 +96,7 @@ def collect(run: Any) -> tuple[list[Row], list[Row]]:
     tied: list[list[Row]] = []
     for number in range(rounds):
         draw = run.step * rounds + number
-        questions = batch_of(run.train, wanted, draw, settings.seed)
+        questions = batch_of(run.train, wanted, draw, settings.seed, settings.question_order)
         rows = run.sample(questions, step=run.step, group_size=settings.group_size, seed_step=draw)
         set_advantages(rows, settings)
         groups = [rows[start : start + settings.group_size] for start in range(0, len(rows), settings.group_size)]

@@ -195,6 +195,24 @@ class Curated(Strict):
     reward: RewardName = "r1_zero"
 
 
+class PassRate(Strict):
+    """Those questions of an evaluation that the policy sometimes gets right: share of right responses within bounds.
+
+    They come easiest first, which is a curriculum for training with `question_order: file`.
+    """
+
+    source: Literal["pass_rate"]
+    evaluation: str
+    at_least: Fraction = 0.0
+    at_most: Fraction = 1.0
+
+    @model_validator(mode="after")
+    def bounds_in_order(self) -> PassRate:
+        if self.at_least > self.at_most:
+            raise ValueError(f"at_least ({self.at_least}) exceeds at_most ({self.at_most})")
+        return self
+
+
 DataSource = Annotated[
     Arithmetic
     | ArithmeticTraces
@@ -205,7 +223,8 @@ DataSource = Annotated[
     | DartMath
     | Countdown
     | ReasoningGym
-    | Curated,
+    | Curated
+    | PassRate,
     Field(discriminator="source"),
 ]
 

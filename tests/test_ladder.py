@@ -16,7 +16,7 @@ RUNS = {
     "imitation": ["train=traces/seed=0", "train=traces_correct/seed=0"],
     "rounds": ["seed=0"],
     "rates": ["learning_rate=0.001/seed=0"],
-    "clipping": ["loss_type=grpo_clip/seed=0", "loss_type=grpo_no_clip/seed=0"],
+    "clipping": ["loss_type=grpo_clip/seed=0", "loss_type=grpo_no_clip/train=chosen/question_order=file/seed=0"],
 }
 
 
@@ -83,6 +83,21 @@ def test_the_filtered_dataset_is_the_right_part_of_the_whole(ladder):
 def test_an_inherited_value_arrives(ladder):
     status = json.loads((ladder / "results/runs/clipping/loss_type=grpo_clip/seed=0/status.json").read_text())
     assert status["values"]["learning_rate"] == 1e-3
+
+
+def test_questions_chosen_by_an_evaluation_are_trained_on_in_their_order(ladder):
+    chosen = [row["example_id"] for row in read_table(ladder / "results/data/chosen.parquet", EXAMPLES).to_pylist()]
+    assert len(chosen) == 5
+    folder = ladder / "results/runs/clipping/loss_type=grpo_no_clip/train=chosen/question_order=file/seed=0"
+    rows = read_table(folder / "rollouts.parquet", ROLLOUTS).to_pylist()
+    assert [row["example_id"] for row in rows[::4]] == chosen[:4]
+
+
+def test_a_page_shows_what_it_is_about(ladder):
+    report, everything = ((ladder / f"results/{page}.md").read_text() for page in ("report", "ladder"))
+    assert "pass_rates" not in report
+    assert "pass_rates" in everything
+    assert "rounds" in everything
 
 
 def test_the_pages_open_offline(ladder):

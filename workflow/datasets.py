@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from stages.sources import Curated, DataSource, JsonLines, MathStyle, ReasoningGym
+from stages.sources import Curated, DataSource, JsonLines, MathStyle, PassRate, ReasoningGym
 from stages.strict import ConfigError, nearest, parse
 from stages.tasks import reasoning_gym_answers
 
@@ -61,6 +61,17 @@ def unknown(key: str, name: str, data: Datasets) -> Iterator[str]:
     """The fault of a `key` that names a dataset which is not in the config."""
     if name not in data:
         yield f"{key}: no dataset named {name!r}; {nearest(str(name), list(data))}"
+
+
+def pass_rate_faults(data: Datasets, evaluations: Mapping[str, Any]) -> Iterator[str]:
+    """Faults of the datasets that are chosen by an evaluation's outcome."""
+    for name, source in data.items():
+        if isinstance(source, PassRate):
+            key, wanted = f"data.{name}.evaluation", source.evaluation
+            if wanted not in evaluations:
+                yield f"{key}: no evaluation named {wanted!r}; {nearest(wanted, list(evaluations))}"
+            elif isinstance(data.get(evaluations[wanted].dataset), PassRate):
+                yield f"{key}: {wanted} samples from a dataset of pass rates itself; name one that does not"
 
 
 def has_responses(name: str, data: Datasets) -> bool:

@@ -69,7 +69,7 @@ def load(config: dict[str, Any]) -> Config:
         layout = parse(Layout, config, "")
         _raise([*_name_faults(layout), *_model_faults(layout.model)])
         data = datasets.read(layout.data)
-        _raise(_evaluation_faults(layout.evaluations, data))
+        _raise([*_evaluation_faults(layout.evaluations, data), *datasets.pass_rate_faults(data, layout.evaluations)])
         runs = experiments.runs(layout.experiments, data)
     except ConfigError as error:
         lines = dict.fromkeys(str(error).splitlines())  # the runs of one experiment share their faults

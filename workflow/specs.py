@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from snakemake_interface_common.exceptions import WorkflowError
 
 from stages.config import ExpertIteration, Sampled
-from stages.sources import Curated
+from stages.sources import Curated, PassRate
 from stages.strict import nearest
 from workflow import paths
 from workflow.fingerprint import fingerprint
@@ -30,7 +30,7 @@ def base_model(config: Config) -> Spec:
 
 def dataset(config: Config, dataset: str) -> Spec:
     source = config.data[dataset]
-    stage = "curate" if isinstance(source, Curated) else "prepare"
+    stage = {Curated: "curate", PassRate: "pass_rate"}.get(type(source), "prepare")
     return {"stage": stage, "name": dataset, "values": _plain(source)}
 
 
@@ -92,8 +92,8 @@ def report(config: Config, page: str) -> Spec:
         "preset": config.preset,
         "model": _plain(config.model),
         "base_metrics": f"{paths.base_model(results)}.metrics.parquet",
-        "data": {name: _plain(source) for name, source in config.data.items()},
-        "examples": {name: paths.dataset(results, name) for name in config.data},
+        "data": {name: _plain(config.data[name]) for name in shown_datasets(config, page)},
+        "examples": {name: paths.dataset(results, name) for name in shown_datasets(config, page)},
         "evaluations": {
             name: {
                 **_plain(evaluation),
@@ -102,6 +102,7 @@ def report(config: Config, page: str) -> Spec:
                 "metrics": f"{paths.evaluation(results, name)}/metrics.parquet",
             }
             for name, evaluation in config.evaluations.items()
+            if name in shown_evaluations(config, page)
         },
         "experiments": {
             name: {
@@ -119,6 +120,21 @@ def report(config: Config, page: str) -> Spec:
 
 def shown(config: Config, page: str) -> tuple[str, ...]:
     return config.main if page == "report" else tuple(config.experiments)
+
+
+def shown_evaluations(config: Config, page: str) -> list[str]:
+    """All of them, but on the page of the main experiments not those that only choose training questions."""
+    choosing = {source.evaluation for source in config.data.values() if isinstance(source, PassRate)}
+    return [name for name in config.evaluations if page == "ladder" or name not in choosing]
+
+
+def shown_datasets(config: Config, page: str) -> list[str]:
+    """What the page's evaluations and runs use, and what that was made from, in the order of the config."""
+    used = {config.evaluations[name].dataset for name in shown_evaluations(config, page)}
+    for name in shown(config, page):
+        used |= {values[key] for values in config.runs[name].values() for key in ("train", "validation")}
+    used |= {config.data[name].dataset for name in used if isinstance(config.data[name], Curated)}
+    return [name for name in config.data if name in used]
 
 
 # ---------------------------------------------------------------- one round of expert iteration

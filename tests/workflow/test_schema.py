@@ -215,3 +215,14 @@ def test_a_lineage_goes_from_the_earliest_experiment_to_the_latest():
         ["rates"],
         ["rates", "a_loss"],
     ]
+
+
+def test_pass_rates_need_an_evaluation_of_another_dataset():
+    def told(evaluation: str, dataset: str = "train", **bounds: float) -> str:
+        chosen = {"source": "pass_rate", "evaluation": evaluation, **bounds}
+        data = {**config()["data"], "chosen": chosen}
+        return "\n".join(faults(config(data=data, evaluations={"often": {"dataset": dataset}})))
+
+    assert "data.chosen.evaluation: no evaluation named 'offen'; did you mean often?" in told("offen")
+    assert "often samples from a dataset of pass rates itself" in told("often", dataset="chosen")
+    assert "at_least (0.5) exceeds at_most (0.1)" in told("often", at_least=0.5, at_most=0.1)

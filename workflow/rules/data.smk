@@ -1,6 +1,10 @@
 # Datasets as Parquet: generated, read from a file, or filtered from another dataset.
 
 
+def datasets_of(chosen):
+    return one_of(name for name, source in CONFIG.data.items() if chosen(source.source))
+
+
 rule prepare:
     input:
         spec=spec_file(f"{RESULTS}/data/{{dataset}}.spec.json", specs.dataset),
@@ -10,7 +14,7 @@ rule prepare:
     log:
         "logs/prepare/{dataset}.log",
     wildcard_constraints:
-        dataset=one_of(name for name, source in CONFIG.data.items() if source.source != "curated"),
+        dataset=datasets_of(lambda source: source not in ("curated", "pass_rate")),
     resources:
         mem_mb=2000,
         runtime=30,
@@ -31,7 +35,7 @@ rule curate:
     log:
         "logs/curate/{dataset}.log",
     wildcard_constraints:
-        dataset=one_of(name for name, source in CONFIG.data.items() if source.source == "curated"),
+        dataset=datasets_of(lambda source: source == "curated"),
     resources:
         mem_mb=4000,
         runtime=60,
@@ -41,3 +45,23 @@ rule curate:
         "Keep the correctly answered examples as dataset {wildcards.dataset}."
     shell:
         "{PYTHON} -m stages.curate --spec {input.spec:q} --examples {input.examples:q} --out {output:q} &> {log:q}"
+
+
+rule pass_rate:
+    input:
+        spec=spec_file(f"{RESULTS}/data/{{dataset}}.spec.json", specs.dataset),
+        examples=lambda w: paths.dataset(RESULTS, CONFIG.evaluations[CONFIG.data[w.dataset].evaluation].dataset),
+        graded=lambda w: f"{paths.evaluation(RESULTS, CONFIG.data[w.dataset].evaluation)}/graded.parquet",
+    output:
+        DATASET,
+    log:
+        "logs/pass_rate/{dataset}.log",
+    wildcard_constraints:
+        dataset=datasets_of(lambda source: source == "pass_rate"),
+    params:
+        spec=spec_text(specs.dataset),
+    message:
+        "Keep the questions within the pass rates of dataset {wildcards.dataset}."
+    shell:
+        "{PYTHON} -m stages.pass_rate --spec {input.spec:q} --examples {input.examples:q} --graded {input.graded:q}"
+        " --out {output:q} &> {log:q}"

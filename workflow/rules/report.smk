@@ -70,10 +70,10 @@ rule report:
     input:
         spec=spec_file(f"{RESULTS}/{{page}}.spec.json", specs.report),
         base=f"{BASE_MODEL}.metrics.parquet",
-        examples=[paths.dataset(RESULTS, name) for name in CONFIG.data],
-        evaluations=[
+        examples=lambda w: [paths.dataset(RESULTS, name) for name in specs.shown_datasets(CONFIG, w.page)],
+        evaluations=lambda w: [
             f"{paths.evaluation(RESULTS, name)}/{file}.parquet"
-            for name in CONFIG.evaluations
+            for name in specs.shown_evaluations(CONFIG, w.page)
             for file in ("graded", "metrics")
         ],
         summaries=lambda w: summaries_of(w.page),
