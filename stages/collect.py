@@ -38,25 +38,31 @@ def main(
     plan = read_spec(spec)
     told = provenance(plan)
     states = [json.loads((folder / "status.json").read_text()) for folder in rounds]
-    rows, starts = joined([read_table(folder / "metrics.parquet", METRICS).to_pylist() for folder in rounds])
+    waits = [seconds_before(folder) for folder in rounds]
+    rows, starts = joined([read_table(folder / "metrics.parquet", METRICS).to_pylist() for folder in rounds], waits)
     write_table(metrics, table(rows, METRICS), told)
     write_table(generations, validations(rounds, starts), told)
     with new_directory(checkpoint) as folder:
         # Snakemake dates a folder by a hidden file in it; a shared one would date the round's folder anew as well.
         hidden = shutil.ignore_patterns(".snakemake_timestamp")
         shutil.copytree(rounds[-1] / "model", folder, ignore=hidden, copy_function=link, dirs_exist_ok=True)
-    write_json(status, summary(plan, states, [counts_of(folder) for folder in rounds], rows))
+    write_json(status, summary(plan, states, [counts_of(folder) for folder in rounds], rows, sum(waits)))
 
 
-def joined(rounds: list[list[Row]]) -> tuple[list[Row], list[int]]:
+def seconds_before(folder: Path) -> float:
+    """What sampling and grading took before the round's fine-tuning could begin (of an interrupted job, its last try)."""
+    return sum(provenance_of(folder / name).get("seconds", 0.0) for name in ("rollouts.parquet", "graded.parquet"))
+
+
+def joined(rounds: list[list[Row]], waits: list[float]) -> tuple[list[Row], list[int]]:
     """METRICS rows of all rounds, with steps, examples and seconds counted through, and the step each round begins at.
 
     A round begins with the policy that the one before ended with, so its first validation is left out, except that of
-    the first round.
+    the first round, which stands at the very start. All else in a round comes after its sampling and grading (`waits`).
     """
     rows: list[Row] = []
     starts: list[int] = []
-    for number, own in enumerate(rounds, 1):
+    for number, (own, wait) in enumerate(zip(rounds, waits, strict=True), 1):
         before = {key: max((row[key] or 0 for row in rows), default=0) for key in ("step", "seconds")}
         examples = max((row["num_examples"] for row in rows if row["kind"] == "train"), default=0)
         starts.append(before["step"])
@@ -64,7 +70,7 @@ def joined(rounds: list[list[Row]]) -> tuple[list[Row], list[int]]:
             if number > 1 and row["kind"] == "validation" and row["step"] == 0:
                 continue
             row = row | {"round": number, "step": row["step"] + before["step"]}
-            row["seconds"] += before["seconds"]
+            row["seconds"] += before["seconds"] + (wait if row["step"] else 0.0)
             if row["kind"] == "train":
                 row["num_examples"] += examples
             rows.append(row)
@@ -85,7 +91,7 @@ def counts_of(folder: Path) -> Row:
     return provenance_of(folder / "survivors.parquet")["counts"]
 
 
-def summary(plan: Row, states: list[Row], counts: list[Row], rows: list[Row]) -> Row:
+def summary(plan: Row, states: list[Row], counts: list[Row], rows: list[Row], waited: float) -> Row:
     """The run's status: that of the first round that failed, if any; `rounds` says what each sampled, kept, reached."""
     failed = next((state for state in states if state["status"] != "finished"), None)
     barren = [number for number, count in enumerate(counts, 1) if not count["kept"]]
@@ -100,7 +106,7 @@ def summary(plan: Row, states: list[Row], counts: list[Row], rows: list[Row]) ->
         "status": failed["status"] if failed else "finished",
         "reason": failed["reason"] if failed else reason,
         "steps": sum(state["steps"] for state in states),
-        "seconds": round(sum(state["seconds"] for state in states), 3),
+        "seconds": round(sum(state["seconds"] for state in states) + waited, 3),
         "values": plan["values"] | {key: states[-1]["values"][key] for key in plan.get("inherit", {})},
         "rounds": [count | {"answer_reward": score} for count, score in zip(counts, scores, strict=True)],
     }

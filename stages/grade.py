@@ -73,7 +73,7 @@ def _grade_rollouts(spec: Path, rollouts: Path, graded: Path, metrics: Path | No
     seconds = time.monotonic() - began
     filled = fill(sampled, verdicts)
     counts = validation_metrics(filled.select(MEASURED).to_pylist(), step=0, seconds=seconds)
-    write_table(graded, filled, provenance(planned))
+    write_table(graded, filled, provenance(planned) | {"seconds": seconds})
     if metrics is not None:
         write_table(metrics, table([counts | {"seconds_grade": seconds}], METRICS), provenance(planned))
     say(summary(planned["name"], counts))

@@ -5,6 +5,7 @@ python -m stages.sample --spec … --model … --data … --state … --rollouts
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,7 @@ def main(
     from stages.parts import Parts
     from stages.policy.loading import load_policy
 
+    began = time.monotonic()
     with State(state, plan) as held:
         policy, tokenizer = load_policy(model)
         engine = TransformersEngine(policy, tokenizer, settings.sampling_batch_size)
@@ -58,7 +60,7 @@ def main(
                 done += len(chunk)
                 parts.flush(done)
                 advance(len(chunk))
-        records.write_table(rollouts, parts.all(), provenance(plan))
+        records.write_table(rollouts, parts.all(), provenance(plan) | {"seconds": time.monotonic() - began})
         held.clear()
 
 

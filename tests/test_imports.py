@@ -102,6 +102,8 @@ def test_planning_imports_nothing_heavy():
     assert not top(closure(planning)) & {"torch", "transformers", "sympy", "pandas", "matplotlib", "pyarrow"}
 
 
-@pytest.mark.parametrize("name", ["prepare", "curate", "grade", "select", "summarize", "report", "pass_rate", "survivors", "collect"])
+@pytest.mark.parametrize(
+    "name", ["prepare", "curate", "grade", "select", "summarize", "report", "pass_rate", "survivors", "collect"]
+)
 def test_programs_that_need_no_torch_do_not_import_it(name):
     assert not top(closure({STAGES / f"{name}.py"})) & {"torch", "transformers"}

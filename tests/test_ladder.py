@@ -95,9 +95,10 @@ def test_questions_chosen_by_an_evaluation_are_trained_on_in_their_order(ladder)
 
 def test_a_page_shows_what_it_is_about(ladder):
     report, everything = ((ladder / f"results/{page}.md").read_text() for page in ("report", "ladder"))
-    assert "pass_rates" not in report
-    assert "pass_rates" in everything
-    assert "rounds" in everything
+    assert "## Evaluation: pass_rates" not in report
+    assert "## Evaluation: pass_rates" in everything
+    assert "## Experiment rounds" in everything
+    assert "## Experiment rounds" not in report
 
 
 def test_the_pages_open_offline(ladder):

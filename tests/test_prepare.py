@@ -75,7 +75,9 @@ def test_the_file_says_what_it_was_made_from(tmp_path):
 
 def test_every_source_that_needs_no_grading_has_a_loader():
     kinds = get_args(get_args(DataSource)[0])
-    assert {*prepare.LOADERS, "curated", "pass_rate"} == {get_args(kind.model_fields["source"].annotation)[0] for kind in kinds}
+    assert {*prepare.LOADERS, "curated", "pass_rate"} == {
+        get_args(kind.model_fields["source"].annotation)[0] for kind in kinds
+    }
 
 
 @pytest.mark.parametrize(

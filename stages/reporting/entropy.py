@@ -10,7 +10,6 @@ from typing import Any
 from stages.reporting import canvas, wording
 from stages.reporting.lines import Panel, line, time_unit
 from stages.reporting.references import on_policy
-from stages.reporting.rounds import CLOCK
 from stages.reporting.runs import METRIC, Configuration, Run, column, measured
 
 METHODS = {"expert iteration": "#d55e00", "on-policy GRPO": "#0072b2", "off-policy GRPO": "#009e73"}
@@ -88,8 +87,6 @@ def sentence(found: Sequence[Trajectory]) -> str:
     gained_nothing = [one.name for one in found if one.per_tenth is None]
     if gained_nothing:
         said += [f"No answer reward gained: {wording.listed(gained_nothing)}."]
-    if any(one.method == "expert iteration" for one in found):
-        said += [CLOCK]
     return " ".join(said)
 
 

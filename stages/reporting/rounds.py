@@ -10,9 +10,9 @@ from stages.reporting.runs import METRIC, Configuration, Run, column, mean, meas
 
 COUNTS = ("responses", "questions", "correct", "solved", "duplicates", "kept")
 MOST_BOUNDARIES = 12
-CLOCK = "The seconds of expert iteration are those of its fine-tuning; sampling and grading between rounds come on top."
 LEGEND = (
-    "Correct responses come with their share; solved counts questions with at least one; round 0 is the start. " + CLOCK
+    "Correct responses come with their share; solved counts questions with at least one; round 0 is the start. Seconds "
+    "include sampling and grading."
 )
 
 

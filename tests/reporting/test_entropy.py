@@ -53,8 +53,7 @@ def test_the_sentence_names_the_cheapest_the_dearest_and_the_lowest():
     assert sentence([DEAR, CONTROL, CHEAP]) == (
         "For each 0.1 of answer reward gained, start to end, cheap (on-policy GRPO) spent the least entropy, 0.100 "
         "nats, and dear (expert iteration) the most, 0.300. dear (expert iteration) ended with the least entropy left, "
-        "0.300 nats. No answer reward gained: control. The seconds of expert iteration are those of its fine-tuning; "
-        "sampling and grading between rounds come on top."
+        "0.300 nats. No answer reward gained: control."
     )
     assert sentence([CONTROL, CHEAP]).startswith("cheap (on-policy GRPO) ended with the least")
 
