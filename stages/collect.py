@@ -50,7 +50,7 @@ def main(
 
 
 def seconds_before(folder: Path) -> float:
-    """What sampling and grading took before the round's fine-tuning could begin (of an interrupted job, its last try)."""
+    """What sampling and grading took before the round's fine-tuning began; of an interrupted job, its last try."""
     return sum(provenance_of(folder / name).get("seconds", 0.0) for name in ("rollouts.parquet", "graded.parquet"))
 
 
