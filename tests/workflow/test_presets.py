@@ -19,6 +19,10 @@ def test_a_preset_is_a_whole_config_without_faults(path, tmp_path, monkeypatch):
         if "path" in source:
             (tmp_path / source["path"]).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / source["path"]).touch()
+    if "path" in settings["model"]:
+        (tmp_path / settings["model"]["path"]).mkdir(parents=True)
+        for name in ("config.json", "tokenizer.json", "model.safetensors"):
+            (tmp_path / settings["model"]["path"] / name).touch()
     config = load(settings)
     assert set(config.runs) == set(settings.get("experiments", {}))
 
