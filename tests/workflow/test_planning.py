@@ -34,6 +34,9 @@ def test_the_shipped_configs_plan(fresh: Tree):
     assert len(fresh.plan()) > 15
     (fresh / "gsm8k.yaml").write_text((ROOT / "examples/gsm8k.yaml").read_text())
     (fresh / "mine.jsonl").write_text('{"question": "1 + 1?", "answer": "It is 2. #### 2"}\n')
+    (fresh / "results/models/base").mkdir(parents=True)
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (fresh / "results/models/base" / name).touch()
     planned = fresh.plan("--configfile", "gsm8k.yaml", "--config", "data={test: {path: mine.jsonl}}")
     assert planned == {
         BASE_MODEL,
