@@ -23,7 +23,7 @@ class Pretrain(Strict):
     num_heads: Positive = 4
     vocab_size: Positive = 512
     context_length: Positive = 512
-    n_steps: Positive = 900
+    n_steps: Positive = 1200
     sequences_per_step: Positive = 24
     sequence_length: Positive = 192
     learning_rate: Rate = 3.0e-3
