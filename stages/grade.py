@@ -11,7 +11,7 @@ import typer
 from stages.config import Evaluation
 from stages.console import run, say
 from stages.measure import validation_metrics
-from stages.records import METRICS, ROLLOUTS, DataError, read_table, table, write_table
+from stages.records import METRICS, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
 from stages.store import provenance
 from stages.strict import parse, read_spec
 
@@ -72,10 +72,12 @@ def _grade_rollouts(spec: Path, rollouts: Path, graded: Path, metrics: Path | No
         verdicts = pool.grade(pairs, evaluation.reward)
     seconds = time.monotonic() - began
     filled = fill(sampled, verdicts)
-    counts = validation_metrics(filled.select(MEASURED).to_pylist(), step=0, seconds=seconds)
     write_table(graded, filled, provenance(planned) | {"seconds": seconds})
+    sampling = provenance_of(rollouts).get("seconds", 0.0)
+    counts = validation_metrics(filled.select(MEASURED).to_pylist(), step=0, seconds=sampling + seconds)
     if metrics is not None:
-        write_table(metrics, table([counts | {"seconds_grade": seconds}], METRICS), provenance(planned))
+        spent = {"seconds_sample": sampling, "seconds_grade": seconds}
+        write_table(metrics, table([counts | spent], METRICS), provenance(planned))
     say(summary(planned["name"], counts))
 
 

@@ -52,7 +52,7 @@ def run(folder, rows, **values):
     paths = {name: folder / f"{name}.parquet" for name in ("rollouts", "graded", "metrics")}
     spec = folder / "spec.json"
     spec.write_text(json.dumps({"stage": "sample", "name": "held_out", "code": "c0de", "values": VALUES | values}))
-    write_table(paths["rollouts"], table(rows, ROLLOUTS))
+    write_table(paths["rollouts"], table(rows, ROLLOUTS), {"seconds": 1000.0})
     grade.grade(spec=spec, **paths)
     return read_table(paths["graded"], ROLLOUTS).to_pylist(), read_table(paths["metrics"], METRICS).to_pylist()
 
@@ -61,6 +61,13 @@ def command(*arguments):
     call = [sys.executable, "-P", "-m", "stages.grade", *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "dumb", "COLUMNS": "200"}
     return subprocess.run(call, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_an_evaluation_takes_as_long_as_its_sampling_and_its_grading(tmp_path):
+    _, (counts,) = run(tmp_path, ROWS)
+    assert counts["seconds_sample"] == 1000.0
+    assert counts["seconds"] == 1000.0 + counts["seconds_grade"]
+    assert provenance_of(tmp_path / "graded.parquet")["seconds"] == counts["seconds_grade"]
 
 
 def test_every_row_keeps_its_place_and_everything_but_its_rewards(tmp_path):
