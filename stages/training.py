@@ -108,14 +108,13 @@ class Run:
 
     def resume(self) -> None:
         """Go on from the newest complete checkpoint, if there is one."""
-        newest = self.state.newest()
-        step, folder = newest if newest else (0, None)
-        self.generations.rewind(step if folder else -1)
-        self.rollouts.rewind(step if folder else -1)
+        step, folder = self.state.newest() or (0, None)
+        self.generations.rewind(step)
+        self.rollouts.rewind(step)
         if folder:
             facts = load_training(folder, self.model, self.optimizer)
             self.metrics, self.step, self.ended = facts["metrics"], step, facts["ended"]
-            self.updates, self.responses = facts["updates"], facts["responses"]
+            self.updates, self.responses, self.total = facts["updates"], facts["responses"], facts["total"]
             self.began = time.monotonic() - facts["seconds"]
             self.engine.sync(self.model)
             console.say(f"{self.name}: going on from step {step} of {self.total}")
@@ -127,6 +126,7 @@ class Run:
             "metrics": self.metrics,
             "updates": self.updates,
             "responses": self.responses,
+            "total": self.total,
             "seconds": self.seconds(),
             "ended": self.ended,
         }
@@ -215,14 +215,13 @@ def train(run: Run, take_step: Callable[[Run], list[Row]]) -> None:
             run.step += 1
             run.ended = failure(run.metrics, len(fresh), run.settings.early_end)
             advance(1, _note(fresh[-1]))
-            over = run.settings.max_seconds is not None and run.seconds() >= run.settings.max_seconds
-            last = run.step == run.total or bool(run.ended) or over
+            if run.settings.max_seconds is not None and run.seconds() >= run.settings.max_seconds:
+                run.total = run.step  # kept in the checkpoint: a run killed after it takes no further step
+            last = run.step == run.total or bool(run.ended)
             if last or run.step % run.settings.eval_every == 0:
                 run.validate()
             if last or run.step % run.settings.checkpoint_every == 0:
                 run.checkpoint()
-            if over:
-                break
     run.finish()
 
 

@@ -288,6 +288,19 @@ def test_a_wall_clock_budget_ends_a_run_as_finished_with_a_last_validation(input
     assert [row["kind"] for row in metrics] == ["validation", "train", "validation"]
 
 
+def test_a_run_killed_after_its_budget_was_spent_takes_no_further_step(inputs, tmp_path, monkeypatch):
+    files = files_of(inputs, tmp_path, "grpo", max_seconds=1e-3)
+
+    def killed(held):
+        raise Stop
+
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(training.Run, "finish", killed)
+        run(files, "grpo")
+    run(files, "grpo", killed)
+    assert json.loads(files.status.read_text())["steps"] == 1
+
+
 @pytest.mark.parametrize("reward", ["answer", "format", "random"])
 def test_training_rewards_are_the_only_thing_they_change(inputs, tmp_path, reward):
     files = files_of(inputs, tmp_path, "grpo", training_reward=reward, n_grpo_steps=2)
