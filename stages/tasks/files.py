@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stages.records import DataError
-from stages.tasks.jsonl import ID_KEYS, LFS_POINTER, Object, read_objects, text
+from stages.tasks.jsonl import LFS_POINTER, Object, identify, read_objects, refuse_pointer
 
 Convert = Callable[[Object, str], Object | None]
 
@@ -21,11 +21,10 @@ def examples(files: Sequence[Path], name: str, convert: Convert) -> list[Object]
     """
     rows, seen = [], {}
     for position, (where, row) in enumerate(read(files), 1):
-        own = next((key for key in ID_KEYS if row.get(key) is not None), None)
-        example_id = f"{name}-{position:06d}" if own is None else text(row, own, where, numbers=True)
+        example_id, key = identify(row, name, position, where)
         if example_id in seen:
             raise DataError(
-                f"{where}: id {example_id!r} is that of {seen[example_id]} as well; make {own or ID_KEYS[0]!r} unique, "
+                f"{where}: id {example_id!r} is that of {seen[example_id]} as well; make {key!r} unique, "
                 "because results are told apart by it"
             )
         seen[example_id] = where
@@ -49,8 +48,7 @@ def read(files: Sequence[Path]) -> Iterator[tuple[str, Object]]:
 def _read_parquet(path: Path) -> Iterator[tuple[int, Object]]:
     try:
         with open(path, "rb") as file:
-            if file.read(len(LFS_POINTER)) == LFS_POINTER:
-                raise DataError(f"{path}: holds a Git LFS pointer, not the data; run `git lfs pull` where it came from")
+            refuse_pointer(path, file.read(len(LFS_POINTER)))
         batches = pq.ParquetFile(path).iter_batches(batch_size=1024)
         yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
     except FileNotFoundError:

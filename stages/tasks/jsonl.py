@@ -43,11 +43,10 @@ def examples(path: Path, name: str, convert: Callable[[Object, str], Object]) ->
     rows, lines = [], {}
     for number, row in read_objects(path):
         where = f"{path}:{number}"
-        own = next((key for key in ID_KEYS if row.get(key) is not None), None)
-        example_id = f"{name}-{number:06d}" if own is None else text(row, own, where, numbers=True)
+        example_id, key = identify(row, name, number, where)
         if example_id in lines:
             raise DataError(
-                f"{where}: id {example_id!r} is that of line {lines[example_id]} as well; make {own or ID_KEYS[0]!r} "
+                f"{where}: id {example_id!r} is that of line {lines[example_id]} as well; make {key!r} "
                 "unique, because results are told apart by it"
             )
         lines[example_id] = number
@@ -55,6 +54,13 @@ def examples(path: Path, name: str, convert: Callable[[Object, str], Object]) ->
     if not rows:
         raise DataError(f"{path}: no examples in it; it must hold one JSON object per line")
     return rows
+
+
+def identify(row: Object, name: str, number: int, where: str) -> tuple[str, str]:
+    """The row's own id or `<name>-<number>`, and the key that would have to change if another row has it too."""
+    own = next((key for key in ID_KEYS if row.get(key) is not None), None)
+    example_id = f"{name}-{number:06d}" if own is None else text(row, own, where, numbers=True)
+    return example_id, own or ID_KEYS[0]
 
 
 def text(row: Object, key: str, where: str, numbers: bool = False) -> str:
@@ -91,14 +97,19 @@ def _content(path: Path) -> bytes:
         raise DataError(f"{path}: no such file; paths are relative to the folder the workflow runs in") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    if content.startswith(LFS_POINTER):
-        raise DataError(f"{path}: holds a Git LFS pointer, not the data; run `git lfs pull` where it came from")
+    refuse_pointer(path, content)
     if path.suffix == ".gz":
         try:
             content = gzip.decompress(content)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(f"{path}: not a complete gzip file ({error}); fetch it again or rename it") from None
     return content.removeprefix(BYTE_ORDER_MARK)
+
+
+def refuse_pointer(path: Path, content: bytes) -> None:
+    """Raise DataError where a file (or its beginning) is what Git leaves in place of data kept in LFS."""
+    if content.startswith(LFS_POINTER):
+        raise DataError(f"{path}: holds a Git LFS pointer, not the data; run `git lfs pull` where it came from")
 
 
 def _object(line: bytes, where: str) -> Object:
