@@ -42,16 +42,14 @@ def main(
 
 def copy(source: ModelSource, target: Path) -> None:
     """Load and save, so that what lies under results/ is complete, is safetensors, and does not change under a run."""
+    from transformers import AutoConfig
+
     from stages.policy.loading import load_policy, save_policy
 
     origin = source.path or source.hub
-    import json
-
-    from transformers import AutoConfig
-
     try:
         dtype = AutoConfig.from_pretrained(origin, revision=source.revision, trust_remote_code=False).dtype
-    except (OSError, ValueError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:
         hint = "check the folder" if source.path else "offline, give a local folder as model.path instead"
         raise records.DataError(f"model {origin}: {str(error).strip().splitlines()[0]} ({hint})") from error
     with new_directory(target) as folder:

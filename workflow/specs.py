@@ -7,7 +7,6 @@ in its specification changed. Builders take the config and the job's wildcards, 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from snakemake_interface_common.exceptions import WorkflowError
 
 from stages.config import ExpertIteration, Sampled
 from stages.sources import Curated, PassRate
+from stages.store import write_json
 from stages.strict import nearest
 from workflow import paths
 from workflow.fingerprint import fingerprint
@@ -196,7 +196,7 @@ def with_code(spec: Spec, root: Path) -> Spec:
     return {**spec, "code": fingerprint(root, f"stages.{spec['stage']}")}
 
 
-def is_current(path: str, spec: Spec, ignore_code: bool = False) -> bool:
+def is_current(path: str | Path, spec: Spec, ignore_code: bool = False) -> bool:
     """Whether the file says `spec`; with `ignore_code`, whether it does but for the code fingerprint."""
     try:
         there = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -209,11 +209,5 @@ def is_current(path: str, spec: Spec, ignore_code: bool = False) -> bool:
 
 def write_if_changed(path: str | Path, data: Any) -> None:
     """Write JSON by rename. A file that says the same already keeps its time stamp, and re-runs nothing."""
-    text = json.dumps(data, indent=1, sort_keys=True) + "\n"
-    path = Path(path)
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    if not is_current(path, data):
+        write_json(Path(path), data)
