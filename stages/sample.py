@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from stages import console, records
-from stages.config import Evaluation
+from stages.config import Compute, Evaluation
 from stages.examples import batch_of, first, read_examples
 from stages.store import State, provenance
 from stages.strict import parse, read_spec
@@ -32,15 +32,16 @@ def main(
     plan = read_spec(spec)
     settings = parse(Evaluation, plan["values"], f"evaluations.{plan['name']}")
     examples = chosen(read_examples(data), settings.num_examples, plan.get("round"), settings.seed)
+    compute = parse(Compute, plan.get("compute", {}), "compute")
+    from stages.engines.opening import open_engine
     from stages.engines.rollouts import chunks, sample_rows
-    from stages.engines.transformers import TransformersEngine
     from stages.parts import Parts
-    from stages.policy.loading import load_policy
+    from stages.policy.loading import load_tokenizer
 
     began = time.monotonic()
     with State(state, plan) as held:
-        policy, tokenizer = load_policy(model)
-        engine = TransformersEngine(policy, tokenizer, settings.sampling_batch_size)
+        tokenizer = load_tokenizer(model)
+        engine = open_engine(compute, model, None, tokenizer, settings.sampling_batch_size)
         parts = Parts(held.folder / "rollouts", records.ROLLOUTS)
         per_chunk = max(1, settings.sampling_batch_size // settings.group_size)
         done = parts.last()

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from stages import console, records
-from stages.config import STAGES, Trained
+from stages.config import STAGES, Compute, Trained
 from stages.early_end import failure
+from stages.engines.opening import open_engine
 from stages.engines.rollouts import VALIDATION
-from stages.engines.transformers import TransformersEngine
 from stages.examples import first, read_examples
 from stages.generations import generations_table
 from stages.graded import sample_and_grade
@@ -77,7 +77,9 @@ class Run:
     began: float = 0.0
 
     def __post_init__(self) -> None:
-        self.engine = TransformersEngine(self.model, self.tokenizer, self.settings.sampling_batch_size)
+        compute = parse(Compute, self.plan.get("compute", {}), "compute")
+        batch_size = self.settings.sampling_batch_size
+        self.engine = open_engine(compute, self.files.model, self.model, self.tokenizer, batch_size)
         betas = (self.settings.adam_beta1, self.settings.adam_beta2)
         self.optimizer = make_optimizer(self.model, betas, self.settings.weight_decay)
         self.generations = Parts(self.state.folder / "generations", records.ROLLOUTS)

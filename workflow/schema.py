@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import Evaluation
+from stages.config import Compute, Evaluation
 from stages.sources import ModelSource
 from stages.strict import ConfigError, Strict, nearest, parse
 from workflow import datasets, experiments
@@ -41,6 +41,7 @@ class Layout(Strict):
     preset: str
     results: str = "results"
     model: ModelSource
+    compute: Compute = Compute()
     data: dict[str, dict[str, Any]]
     evaluations: dict[str, Evaluation] = Field(default_factory=dict)
     experiments: dict[str, Experiment] = Field(default_factory=dict)
@@ -55,6 +56,7 @@ class Config:
     preset: str
     results: str
     model: ModelSource
+    compute: Compute
     data: dict[str, Any]
     evaluations: dict[str, Evaluation]
     experiments: dict[str, Experiment]
@@ -76,7 +78,9 @@ def load(config: dict[str, Any]) -> Config:
         raise WorkflowError("the config cannot work:\n" + "\n".join(f"  {line}" for line in lines)) from None
     results = layout.results.rstrip("/")
     main = tuple(layout.experiments) if layout.main is None else layout.main
-    return Config(layout.preset, results, layout.model, data, layout.evaluations, layout.experiments, runs, main)
+    return Config(
+        layout.preset, results, layout.model, layout.compute, data, layout.evaluations, layout.experiments, runs, main
+    )
 
 
 def _raise(faults: Iterator[str] | list[str]) -> None:

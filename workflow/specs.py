@@ -36,11 +36,17 @@ def dataset(config: Config, dataset: str) -> Spec:
 
 def sampling(config: Config, evaluation: str) -> Spec:
     values = config.evaluations[evaluation]
-    return {"stage": "sample", "name": evaluation, "model": values.model, "values": _plain(values)}
+    return {
+        "stage": "sample",
+        "name": evaluation,
+        "model": values.model,
+        "values": _plain(values),
+        "compute": _plain(config.compute),
+    }
 
 
 def grading(config: Config, evaluation: str) -> Spec:
-    return {**sampling(config, evaluation), "stage": "grade"}
+    return _without_compute({**sampling(config, evaluation), "stage": "grade"})
 
 
 def training(config: Config, experiment: str, run: str) -> Spec:
@@ -55,11 +61,12 @@ def training(config: Config, experiment: str, run: str) -> Spec:
         "model": BASE,
         "values": config.runs[experiment][run],
         "inherit": dict(plan.inherit),
+        "compute": _plain(config.compute),
     }
 
 
 def collection(config: Config, experiment: str, run: str) -> Spec:
-    return {**training(config, experiment, run), "stage": "collect"}
+    return _without_compute({**training(config, experiment, run), "stage": "collect"})
 
 
 def selection(config: Config, experiment: str) -> Spec:
@@ -151,11 +158,16 @@ def round_sampling(config: Config, experiment: str, run: str, round: str) -> Spe
         "group_size": values["group_size"],
     }
     model = _policy_before(round)
-    return {**_round("sample", experiment, run, round), "model": model, "values": {**shared, **own, "model": model}}
+    return {
+        **_round("sample", experiment, run, round),
+        "model": model,
+        "values": {**shared, **own, "model": model},
+        "compute": _plain(config.compute),
+    }
 
 
 def round_grading(config: Config, experiment: str, run: str, round: str) -> Spec:
-    return {**round_sampling(config, experiment, run, round), "stage": "grade"}
+    return _without_compute({**round_sampling(config, experiment, run, round), "stage": "grade"})
 
 
 def round_survivors(config: Config, experiment: str, run: str, round: str) -> Spec:
@@ -173,6 +185,7 @@ def round_tuning(config: Config, experiment: str, run: str, round: str) -> Spec:
         "values": {key: value for key, value in _plain(settings).items() if key not in plan.inherit},
         "inherit": dict(plan.inherit),
         "may_be_empty": True,
+        "compute": _plain(config.compute),
     }
 
 
@@ -182,6 +195,11 @@ def _round(stage: str, experiment: str, run: str, number: str) -> Spec:
 
 def _policy_before(number: str) -> str:
     return BASE if int(number) == 1 else f"round {int(number) - 1}"
+
+
+def _without_compute(spec: Spec) -> Spec:
+    """For stages that run no model: they do the same on any hardware."""
+    return {key: value for key, value in spec.items() if key != "compute"}
 
 
 def _plain(model: BaseModel) -> dict[str, Any]:

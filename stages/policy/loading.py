@@ -25,19 +25,32 @@ def load_policy(folder: Path | str, dtype: torch.dtype = torch.float32, revision
 
     Raises DataError naming the folder. Code that a model repository brings along is never run.
     """
+    tokenizer = load_tokenizer(folder, revision)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, revision=revision, trust_remote_code=False)
         model = AutoModelForCausalLM.from_pretrained(
             folder, revision=revision, dtype=dtype, use_safetensors=True, trust_remote_code=False
         )
     except (OSError, ValueError, RuntimeError) as error:
-        raise DataError(
-            f"{folder}: cannot load a policy from it ({str(error).strip().splitlines()[0]}); it needs config.json, "
-            "model.safetensors and tokenizer files"
-        ) from error
+        raise _unusable(folder, error) from error
+    return model.to(best_device()).eval(), tokenizer
+
+
+def load_tokenizer(folder: Path | str, revision: str | None = None) -> PreTrainedTokenizerBase:
+    """The tokenizer alone, with a token to pad with. Raises DataError naming the folder."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, revision=revision, trust_remote_code=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _unusable(folder, error) from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return model.to(best_device()).eval(), tokenizer
+    return tokenizer
+
+
+def _unusable(folder: Path | str, error: Exception) -> DataError:
+    return DataError(
+        f"{folder}: cannot load a policy from it ({str(error).strip().splitlines()[0]}); it needs config.json, "
+        "model.safetensors and tokenizer files"
+    )
 
 
 def save_policy(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
