@@ -99,7 +99,10 @@ class EarlyEnd(Strict):
 
 
 class Trained(Sampled):
-    """Fields of everything that takes optimiser steps and validates as it goes."""
+    """Fields of everything that takes optimiser steps and validates as it goes.
+
+    With `share_prompts` the model runs what responses have in common once; the values are the same without.
+    """
 
     train: str
     validation: str
@@ -115,6 +118,7 @@ class Trained(Sampled):
     num_validation_examples: Count = 1024
     checkpoint_every: Positive = 10
     max_seconds: Annotated[float, Field(gt=0)] | None = None
+    share_prompts: bool = True
     early_end: EarlyEnd = EarlyEnd()
 
 
@@ -173,7 +177,6 @@ class Grpo(Trained):
     sampler_ratio_cap: Annotated[float, Field(gt=0)] | None = None
     max_sampling_rounds: Positive = 1
     question_order: Literal["shuffled", "file"] = "shuffled"
-    share_prompts: bool = True
 
     @model_validator(mode="after")
     def batch_arithmetic(self) -> Grpo:

@@ -64,7 +64,7 @@ def sft_step(run: Any) -> list[Row]:
     from stages.algorithm.sft import sft_loss
     from stages.examples import batch_of
     from stages.policy.optimizer import scheduled, step_optimizer
-    from stages.policy.scoring import make_sequences, score
+    from stages.policy.scoring import make_sequences, score, template_pays
 
     settings = run.settings
     began = time.monotonic()
@@ -73,7 +73,8 @@ def sft_step(run: Any) -> list[Row]:
     loss = entropy = 0.0
     for part in micro_batches(batch, settings.micro_batch_tokens):
         sequences = make_sequences([p for p, _ in part], [r for _, r in part], run.model.device)
-        log_probs, entropies = score(run.model, sequences, temperature=1.0, shared=False, with_entropy=True)
+        shared = settings.share_prompts and template_pays(run.model, sequences)
+        log_probs, entropies = score(run.model, sequences, temperature=1.0, shared=shared, with_entropy=True)
         partial = sft_loss(log_probs, sequences.response_mask, num_tokens)
         partial.backward()
         loss += partial.item()

@@ -344,13 +344,18 @@ def test_the_config_offers_exactly_the_losses_there_are():
     assert set(get_args(fields["training_reward"].annotation)) == set(grpo.TRAINING_REWARDS)
 
 
+@pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize("budget", [60, 200, 10_000])
-def test_fine_tuning_does_not_depend_on_the_token_budget(inputs, tmp_path, budget):
-    """Micro-batches of one response, of a few, of all: the same step, because the mean is over the batch's tokens."""
+def test_fine_tuning_does_not_depend_on_how_it_is_computed(inputs, tmp_path, budget, share):
+    """Micro-batches of one response, of a few, of all, the template run once or every time: the same step, because
+    the mean is over the batch's tokens."""
     weights = []
-    for name, tokens in (("whole", 100_000), ("split", budget)):
+    for name, how in (
+        ("plain", {"micro_batch_tokens": 100_000, "share_prompts": False}),
+        ("other", {"micro_batch_tokens": budget, "share_prompts": share}),
+    ):
         one = {"n_sft_steps": 1, "learning_rate": 1e-3, "train_batch_size": 8}
-        files = files_of(inputs, tmp_path / name, "sft", micro_batch_tokens=tokens, **one)
+        files = files_of(inputs, tmp_path / name, "sft", **how, **one)
         seen = []
         run(files, "sft", lambda held, seen=seen: seen.append(sft.sft_step(held)) or seen[0])
         weights.append(load_file(files.checkpoint / "model.safetensors"))

@@ -17,7 +17,14 @@ from transformers import PreTrainedModel
 
 from stages.algorithm.log_probs import chunked_log_probs
 from stages.policy.padding import right_pad
-from stages.policy.shared_prompt import TrainingCache, prompt_bias, run_prompts, shared_prompt_attention
+from stages.policy.shared_prompt import (
+    TrainingCache,
+    common_prefix,
+    prompt_bias,
+    run_prompts,
+    shared_prompt_attention,
+    supported,
+)
 
 # Logits held at once. Smaller chunks save no more than the weights' own gradient takes and make for thin matrix
 # products; an accelerator needs more rows to be busy.
@@ -73,6 +80,14 @@ def score(
     )
     padded = log_probs.new_zeros(mask.shape).masked_scatter(mask, log_probs)
     return padded, None if entropy is None else entropy.new_zeros(mask.shape).masked_scatter(mask, entropy)
+
+
+def template_pays(model: PreTrainedModel, batch: Sequences) -> bool:
+    """Whether prompts with one response each are cheaper on the shared path: the template that they all begin with,
+    which runs once there, is longer than what follows it."""
+    template = common_prefix(batch.prompt_ids, batch.prompt_lengths)
+    rest = batch.prompt_ids.shape[1] - template + batch.response_ids.shape[1]
+    return supported(model) and template > rest
 
 
 def chunk_rows(vocab_size: int, device: torch.device) -> int:

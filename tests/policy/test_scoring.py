@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from stages.policy.scoring import Sequences, make_sequences, score
+from stages.policy.scoring import Sequences, make_sequences, score, template_pays
 from tests.tiny import MODELS
 
 PROMPTS = [[5, 9, 30, 31, 7], [11, 12], [40, 41, 42, 43, 44, 45, 46, 47]]
@@ -123,3 +123,11 @@ def test_what_prompts_have_in_common(prompts, shared):
 
     sequences = make_sequences(prompts, [[1]] * len(prompts), "cpu")
     assert common_prefix(sequences.prompt_ids, sequences.prompt_lengths) == shared
+
+
+def test_the_template_of_single_responses_is_shared_where_it_is_the_longer_part():
+    template = [5, 9, 30, 31, 7, 6]
+    prompts = [[*template, 8], [*template, 9, 10]]
+    assert template_pays(MODELS["qwen"](), make_sequences(prompts, [[3], [4, 5, 6]], "cpu"))  # 6 against 2 + 3
+    assert not template_pays(MODELS["qwen"](), make_sequences(prompts, [[3], [4, 5, 6, 7]], "cpu"))
+    assert not template_pays(MODELS["qwen"](), make_sequences(prompts[:1], [[3]], "cpu"))
