@@ -1,6 +1,6 @@
 # make demo    set up .venv, then the main experiments of the CPU ladder, up to results/report.html
 # make test    set up .venv, then the tests
-# make test-extras  the tests of what needs a C compiler to install (Reasoning Gym)
+# make test-extras  the tests of optional parts: Reasoning Gym (needs a C compiler to install), Weights & Biases
 # make lint    style of Python and Snakemake files
 # make picture redraw the graph of the rules in README.md
 PYTHON ?= $(shell for p in python3.12 python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
@@ -17,7 +17,7 @@ test: .venv/installed
 	$(BIN)/pytest
 
 test-extras: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gym]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gym,wandb]'
 	$(BIN)/pytest tests/extras --override-ini norecursedirs=
 
 lint: .venv/installed

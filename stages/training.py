@@ -31,6 +31,7 @@ from stages.policy.loading import load_policy, save_policy
 from stages.policy.optimizer import make_optimizer
 from stages.store import State, new_directory, provenance, write_json
 from stages.strict import ConfigError, parse, read_spec
+from stages.wandb_log import open_log
 
 Row = dict[str, Any]
 
@@ -208,10 +209,13 @@ def resolve(stage: str, plan: Row, winners: Sequence[Path]) -> Trained:
 def train(run: Run, take_step: Callable[[Run], list[Row]]) -> None:
     """Take the steps that are left, validating and checkpointing on the way, then write the outputs."""
     run.resume()
+    log = open_log(run.name, run.state.folder, run.settings.model_dump(mode="json"))
     if not run.metrics:
         run.validate()
+        log(run.metrics)
     with console.progress(run.name, run.total, done=run.step) as advance:
         while run.step < run.total and not run.ended:
+            before = len(run.metrics)
             fresh = take_step(run)
             run.metrics += fresh
             run.step += 1
@@ -222,6 +226,7 @@ def train(run: Run, take_step: Callable[[Run], list[Row]]) -> None:
             last = run.step == run.total or bool(run.ended)
             if last or run.step % run.settings.eval_every == 0:
                 run.validate()
+            log(run.metrics[before:])
             if last or run.step % run.settings.checkpoint_every == 0:
                 run.checkpoint()
     run.finish()
