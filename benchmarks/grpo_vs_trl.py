@@ -10,8 +10,10 @@ import json
 import subprocess
 import sys
 import tempfile
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import chain, pairwise
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any
 
 import typer
@@ -44,10 +46,11 @@ def main(
     block: Annotated[int, typer.Option(min=1, help="steps before the other side's turn")] = 5,
     threads: Annotated[int, typer.Option(min=1, help="threads of each side")] = 2,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="learning curves: whole runs, from --seed on")] = 1,
     peer: Annotated[Path, typer.Option(help="TRL's virtual environment")] = Path(".bench/trl"),
     setup: Annotated[bool, typer.Option("--setup", help="make that environment (about 1.5 GB), then stop")] = False,
 ) -> None:
-    """Time GRPO here and in TRL, in alternating blocks of one run; prints one table, stores nothing.
+    """Time GRPO here and in TRL, in alternating blocks; prints one table, stores nothing.
 
     Both train the same policy on the same prompts in the same order: 16 prompts x 8 responses of up to 40 tokens,
     temperature 1, the same stop string, no KL term, AdamW at 3e-4, float32 on the CPU. Leave the machine idle.
@@ -57,13 +60,17 @@ def main(
         return
     need(model / "config.json", "run `make demo` first, which makes results/models/base, or name another with --model")
     need(peer / "bin" / "python", "run `python -m benchmarks.grpo_vs_trl --setup` first")
-    with tempfile.TemporaryDirectory(prefix="grpo_vs_trl.") as name:
-        job = Path(name) / "job.json"
-        job.write_text(json.dumps(make_job(model, steps + WARM_UP, seed)))
-        try:
-            ladder, trl, abouts = compare(job, peer, steps, block, threads)
-        except SideError as error:
-            raise SystemExit(f"error: {error}") from None
+    runs = []
+    for number in range(seed, seed + seeds):
+        with tempfile.TemporaryDirectory(prefix="grpo_vs_trl.") as name:
+            job = Path(name) / "job.json"
+            job.write_text(json.dumps(make_job(model, steps + WARM_UP, number)))
+            try:
+                *sides, abouts = compare(job, peer, steps, block, threads)
+            except SideError as error:
+                raise SystemExit(f"error: {error}") from None
+            runs.append(sides)
+    ladder, trl = zip(*runs, strict=True)
     Console().print(report(ladder, trl, abouts, threads))
 
 
@@ -111,9 +118,14 @@ def compare(
     return ladder, trl, [side.about for side in sides]
 
 
-def report(ladder: list[Block], trl: list[Block], abouts: list[dict[str, str]], threads: int) -> Table:
-    """Rows of what was measured; the last column is above 1 x, or above 0, where this project is ahead."""
-    ours, theirs = total(ladder), total(trl)
+def report(
+    ladder: Sequence[list[Block]], trl: Sequence[list[Block]], abouts: list[dict[str, str]], threads: int
+) -> Table:
+    """Rows of what was measured; the last column is above 1 x, or above 0, where this project is ahead.
+
+    `ladder` and `trl` hold the blocks of each seed. Rewards are means over the seeds, with the smallest and largest.
+    """
+    ours, theirs = (total([block for blocks in side for block in blocks]) for side in (ladder, trl))
     table = Table(title=f"GRPO, 16 prompts x 8 responses of up to 40 tokens, CPU, {threads} threads")
     table.add_column()
     for column in ("Ladder", "TRL", "Ladder is ahead by"):
@@ -124,16 +136,22 @@ def report(ladder: list[Block], trl: list[Block], abouts: list[dict[str, str]], 
     for label, amount in (("samples per second", "samples"), ("response tokens per second", "tokens")):
         a, b = (getattr(side, amount) / side.seconds for side in (ours, theirs))
         table.add_row(label, f"{a:.0f}", f"{b:.0f}", f"{a / b:.2f} x")
-    for label, part in quarters(ours.steps):
-        a, b = (sum(side.rewards[part]) / len(side.rewards[part]) for side in (ours, theirs))
-        table.add_row(f"training reward, steps {label}", f"{a:.3f}", f"{b:.3f}", f"{a - b:+.3f}")
-    ratios = [b.seconds / a.seconds for a, b in zip(ladder, trl, strict=True)]
+    for label, part in quarters(ours.steps // len(ladder)):
+        a, b = ([mean(total(blocks).rewards[part]) for blocks in side] for side in (ladder, trl))
+        table.add_row(f"training reward, steps {label}", spread(a), spread(b), f"{mean(a) - mean(b):+.3f}")
+    ratios = [b.seconds / a.seconds for a, b in zip(chain(*ladder), chain(*trl), strict=True)]
     versions = [" ".join(f"{name} {version}" for name, version in about.items()) for about in abouts]
     table.caption = (
-        f"{ours.steps} steps each, in {len(ratios)} alternating pairs of blocks: ratio {min(ratios):.2f} to "
-        f"{max(ratios):.2f}\nLadder: {versions[0]}\nTRL: {versions[1]}"
+        f"{ours.steps} steps each over {len(ladder)} seed(s), in {len(ratios)} alternating pairs of blocks: ratio "
+        f"{min(ratios):.2f} to {max(ratios):.2f}\nLadder: {versions[0]}\nTRL: {versions[1]}"
     )
     return table
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean, and the range where there is more than one."""
+    around = f" ({min(values):.3f} to {max(values):.3f})" if len(values) > 1 else ""
+    return f"{mean(values):.3f}{around}"
 
 
 def quarters(steps: int) -> list[tuple[str, slice]]:

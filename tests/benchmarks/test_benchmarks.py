@@ -114,7 +114,7 @@ def test_this_side_runs_in_blocks(model, tmp_path):
 def test_the_comparison_reports_ratios_and_quarters():
     blocks = [Block(1.0, 2.0, 256, 1000, [0.1, 0.3]), Block(3.0, 2.0, 256, 1000, [0.5, 0.7])]
     slower = [Block(4.0, 8.0, 256, 1000, [0.1, 0.1]), Block(8.0, 8.0, 256, 1000, [0.1, 0.1])]
-    table = grpo_vs_trl.report(blocks, slower, [{"torch": "1"}, {"trl": "2"}], threads=2)
+    table = grpo_vs_trl.report([blocks], [slower], [{"torch": "1"}, {"trl": "2"}], threads=2)
     assert list(table.columns[3].cells) == ["3.00 x"] + ["4.00 x"] + ["3.00 x"] * 2 + [
         "+0.000",
         "+0.200",
@@ -122,6 +122,14 @@ def test_the_comparison_reports_ratios_and_quarters():
         "+0.600",
     ]
     assert "ratio 2.67 to 4.00" in table.caption
+
+
+def test_learning_curves_of_several_seeds_are_means_with_their_range():
+    low, high = ([Block(1.0, 1.0, 128, 500, [start + step / 10 for step in range(4)])] for start in (0.1, 0.3))
+    table = grpo_vs_trl.report([low, high], [low, low], [{"torch": "1"}, {"trl": "2"}], threads=2)
+    assert list(table.columns[1].cells)[4:6] == ["0.200 (0.100 to 0.300)", "0.300 (0.200 to 0.400)"]
+    assert list(table.columns[3].cells)[4:] == ["+0.100"] * 4
+    assert "8 steps each over 2 seed(s), in 2 alternating pairs" in table.caption
 
 
 def test_dense_and_chunked_scores_agree(tmp_path):
