@@ -9,6 +9,7 @@ from stages.engines.protocol import Engine
 from stages.engines.rollouts import Example, Row, chunks, sample_rows
 from stages.grading.pool import GraderPool
 from stages.grading.verdict import Verdict
+from stages.policy.clock import Clock
 
 
 def reward_columns(verdict: Verdict) -> Row:
@@ -28,25 +29,29 @@ def sample_and_grade(
     seed_step: int,
     model: str,
     run: str,
+    clock: Clock,
 ) -> list[Row]:
-    """Graded rows. While one chunk of examples is sampled, the grader works on the chunks before it."""
+    """Graded rows. While one chunk of examples is sampled, the grader works on the chunks before it; what is counted
+    as grading is the wait for what it has not done by then."""
     rows: list[Row] = []
     pending = []
     for chunk in chunks(examples, max(1, settings.sampling_batch_size // group_size)):
-        fresh = sample_rows(
-            engine,
-            tokenize,
-            chunk,
-            settings,
-            step=step,
-            group_size=group_size,
-            seed_step=seed_step,
-            model=model,
-            run=run,
-        )
+        with clock("sample"):
+            fresh = sample_rows(
+                engine,
+                tokenize,
+                chunk,
+                settings,
+                step=step,
+                group_size=group_size,
+                seed_step=seed_step,
+                model=model,
+                run=run,
+            )
         pending.append(pool.submit([(row["response"], row["ground_truth"]) for row in fresh], settings.reward))
         rows += fresh
-    verdicts = [verdict for future in pending for verdict in future.result()]
+    with clock("grade"):
+        verdicts = [verdict for future in pending for verdict in future.result()]
     for row, verdict in zip(rows, verdicts, strict=True):
         row.update(reward_columns(verdict))
     return rows

@@ -61,8 +61,7 @@ def grpo_step(run: Any) -> list[Row]:
     from stages.policy.update import old_log_probs, update
 
     settings, clock = run.settings, Clock()
-    with clock("sample"):
-        rows, spare = collect(run)
+    rows, spare = collect(run, clock)
     with clock("score"):
         old_log_probs(run.model, rows, settings)
     facts = rollout_metrics(rows, settings.group_size)
@@ -81,7 +80,7 @@ def grpo_step(run: Any) -> list[Row]:
     return metrics
 
 
-def collect(run: Any) -> tuple[list[Row], list[Row]]:
+def collect(run: Any, clock: Any) -> tuple[list[Row], list[Row]]:
     """The rollout batch of this step, with advantages, and rows sampled but not trained on.
 
     With `max_sampling_rounds` above 1 (dynamic sampling; DAPO, arXiv 2503.14476, section 3.2) further questions are
@@ -97,7 +96,7 @@ def collect(run: Any) -> tuple[list[Row], list[Row]]:
     for number in range(rounds):
         draw = run.step * rounds + number
         questions = batch_of(run.train, wanted, draw, settings.seed, settings.question_order)
-        rows = run.sample(questions, step=run.step, group_size=settings.group_size, seed_step=draw)
+        rows = run.sample(questions, clock, step=run.step, group_size=settings.group_size, seed_step=draw)
         set_advantages(rows, settings)
         groups = [rows[start : start + settings.group_size] for start in range(0, len(rows), settings.group_size)]
         if rounds == 1:

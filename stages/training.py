@@ -27,6 +27,7 @@ from stages.grading.pool import GraderPool
 from stages.measure import validation_metrics
 from stages.parts import Parts
 from stages.policy.checkpoint import load_training, save_training
+from stages.policy.clock import Clock
 from stages.policy.loading import load_policy, save_policy
 from stages.policy.optimizer import make_optimizer
 from stages.store import State, new_directory, provenance, write_json
@@ -94,7 +95,7 @@ class Run:
     def tokenize(self, text: str) -> list[int]:
         return self.tokenizer(text).input_ids
 
-    def sample(self, examples: list[Row], *, step: int, group_size: int, seed_step: int) -> list[Row]:
+    def sample(self, examples: list[Row], clock: Clock, *, step: int, group_size: int, seed_step: int) -> list[Row]:
         """Graded rollouts of the current policy."""
         return sample_and_grade(
             self.engine,
@@ -107,6 +108,7 @@ class Run:
             seed_step=seed_step,
             model=self.name,
             run=self.name,
+            clock=clock,
         )
 
     def resume(self) -> None:
@@ -138,11 +140,11 @@ class Run:
 
     def validate(self) -> Row:
         """Sample and grade the validation examples; keep the generations, add a METRICS row."""
-        began = time.monotonic()
-        rows = self.sample(self.validation, step=self.updates, group_size=1, seed_step=VALIDATION)
+        clock = Clock()
+        rows = self.sample(self.validation, clock, step=self.updates, group_size=1, seed_step=VALIDATION)
         self.generations.fresh += rows
         row = validation_metrics(rows, self.updates, self.seconds())
-        row["seconds_validate"] = time.monotonic() - began
+        row["seconds_validate"] = clock.total()
         self.metrics.append(row)
         console.CONSOLE.print(generations_table(rows, row, f"{self.name}, step {self.updates}"))
         return row

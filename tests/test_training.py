@@ -370,3 +370,13 @@ def test_micro_batches_stay_within_the_budget_and_lose_nothing():
     for part in parts:
         assert len(part) == 1 or len(part) * max(len(p) + len(r) for p, r in part) <= 20
     assert len(sft.micro_batches(batch, 10_000)) == 1
+
+
+def test_every_phase_of_a_step_has_its_seconds(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "off_policy")
+    run(files, "off_policy")
+    steps = [row for row in read_table(files.metrics, METRICS).to_pylist() if row["kind"] == "train"]
+    for row in steps[3::4]:  # four optimiser steps on each rollout batch; the last one has the seconds of all
+        phases = [row[f"seconds_{phase}"] for phase in ("sample", "grade", "score", "train", "sync")]
+        assert all(seconds >= 0 for seconds in phases)
+        assert row["num_tokens"] / row["tokens_per_second"] >= sum(phases)  # the whole step holds its phases
