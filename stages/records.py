@@ -99,6 +99,8 @@ METRICS = pa.schema(
         _column("length_incorrect", _FLOAT, "mean over the others", "tokens"),
         _column("truncated", _FLOAT, "share of responses that hit the token limit"),
         _column("sampler_gap", _FLOAT, "mean |trainer - sampler| log-prob of the sampled tokens", "nats"),
+        _column("sampler_weight", _FLOAT, "mean truncated importance weight, trainer over sampler; where corrected"),
+        _column("sampler_capped", _FLOAT, "response tokens whose importance weight was cut; where corrected"),
         _column("seconds_sample", _FLOAT, "spent sampling", "s"),
         _column("seconds_grade", _FLOAT, "spent waiting for the grader", "s"),
         _column("seconds_score", _FLOAT, "spent on old log-probs", "s"),

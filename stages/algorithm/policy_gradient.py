@@ -169,6 +169,26 @@ def compute_policy_gradient_loss(
     return surrogate.loss(policy_log_probs=policy_log_probs, **arguments)
 
 
+# -- the sampler's own distribution ----------------------------------------------------------------------
+
+
+def truncated_importance_weights(old_log_probs: Tensor, sampler_log_probs: Tensor, cap: float) -> tuple[Tensor, Tensor]:
+    """min(pi_old / pi_sampler, cap) per token, a constant, and where the cap cut; both [B, T] (Yao et al. 2025, "Your
+    Efficient RL Framework Secretly Brings You Off-Policy RL Training").
+
+    Rollouts come from an engine whose kernels and precision are not the trainer's, hence from another distribution.
+    A token's loss times this weight has the expectation it would have under the trainer's policy at rollout time; the
+    cap bounds the variance that rare tokens bring. Equal log-probs give exactly 1.
+    """
+    if old_log_probs.shape != sampler_log_probs.shape:
+        raise ValueError(
+            f"old_log_probs has shape {tuple(old_log_probs.shape)}, "
+            f"sampler_log_probs {tuple(sampler_log_probs.shape)}; score the same positions with both"
+        )
+    ratio = torch.exp((old_log_probs - sampler_log_probs).detach())
+    return ratio.clamp(max=cap), ratio > cap
+
+
 # -- aggregations ----------------------------------------------------------------------------------------
 #
 # A micro-batch contributes a partial sum of the loss of its whole optimiser batch. The denominators are

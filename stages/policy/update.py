@@ -16,7 +16,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from stages.algorithm.policy_gradient import SURROGATES, aggregate, compute_policy_gradient_loss
+from stages.algorithm.policy_gradient import (
+    SURROGATES,
+    aggregate,
+    compute_policy_gradient_loss,
+    truncated_importance_weights,
+)
 from stages.config import Grpo
 from stages.policy.optimizer import scheduled, step_optimizer
 from stages.policy.scoring import Sequences, make_sequences, score
@@ -27,7 +32,13 @@ Unit = list[Row]  # responses to one prompt that go through the model together
 
 
 def needs_old_log_probs(settings: Grpo) -> bool:
-    return "old_log_probs" in SURROGATES[settings.loss_type].needs
+    """Whether to score a rollout batch before training on it.
+
+    Correcting for the sampler alone needs that only where the policy moves between steps on one batch; at the only
+    step on it the policy's own log-probs are the old ones, and free.
+    """
+    corrected = settings.sampler_ratio_cap is not None and settings.n_train_steps_per_rollout_batch > 1
+    return corrected or "old_log_probs" in SURROGATES[settings.loss_type].needs
 
 
 def signal_of(row: Row, settings: Grpo) -> float:
@@ -85,7 +96,7 @@ def per_token(values: Sequence[Sequence[float]], width: int, device: torch.devic
 
 @torch.inference_mode()
 def old_log_probs(model: PreTrainedModel, rows: list[Row], settings: Grpo) -> None:
-    """Fill `old_log_probs` of each row with the trainer's own, once per rollout batch, if the surrogate needs them."""
+    """Fill `old_log_probs` of each row with the trainer's own, once per rollout batch, if training needs them."""
     if not needs_old_log_probs(settings):
         return
     for units in micro_batches(units_of(rows, settings), settings.micro_train_batch_size):
@@ -128,6 +139,11 @@ def update(
             response_mask=mask,
             cliprange_high=settings.cliprange_high,
         )
+        if settings.sampler_ratio_cap is not None:
+            old = log_probs if batch.old_log_probs is None else batch.old_log_probs
+            weights, cut = truncated_importance_weights(old, batch.sampler_log_probs, settings.sampler_ratio_cap)
+            per_token_loss = per_token_loss * weights
+            facts |= {"sampler_weight": weights, "sampler_capped": cut}
         partial = aggregate(
             per_token_loss,
             mask,
@@ -146,6 +162,10 @@ def update(
     return {"loss": loss, "gradient_norm": norm, "learning_rate": rate} | seen.columns()
 
 
+# What update's facts are called as METRICS columns, as means over response tokens.
+SHARES = {"clipped": "clip_fraction", "sampler_weight": "sampler_weight", "sampler_capped": "sampler_capped"}
+
+
 class Seen:
     """Sums over the response tokens that went through the model."""
 
@@ -161,8 +181,9 @@ class Seen:
             ratio = facts["ratio"][mask]
             self._sum("ratio_mean", ratio)
             self.ratio_max = max(self.ratio_max or 0.0, ratio.max().item())
-        if "clipped" in facts:
-            self._sum("clip_fraction", facts["clipped"][mask])
+        for name, column in SHARES.items():
+            if name in facts:
+                self._sum(column, facts[name][mask])
 
     def _sum(self, name: str, values: Tensor) -> None:
         self.sums[name] = self.sums.get(name, 0.0) + values.double().sum().item()

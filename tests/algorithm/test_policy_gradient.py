@@ -12,6 +12,7 @@ from stages.algorithm.policy_gradient import (
     compute_naive_policy_gradient_loss,
     compute_policy_gradient_loss,
     grpo_microbatch_train_step,
+    truncated_importance_weights,
 )
 
 
@@ -373,3 +374,32 @@ def test_at_ratio_one_every_off_policy_surrogate_is_reinforce(loss_type):
         aggregate(loss, mask, "masked_mean", num_sequences=3, num_tokens=9).backward()
         gradients.append(policy.grad.clone())
     torch.testing.assert_close(*gradients)
+
+
+# -- the sampler's own distribution ----------------------------------------------------------------------
+
+
+def test_importance_weights_by_hand():
+    """Trainer over sampler 0.5 / 0.25, 0.2 / 0.4, 0.9 / 0.1, and equal, cut at 3."""
+    old = torch.tensor([[0.5, 0.2], [0.9, 0.3]]).log().requires_grad_()
+    sampler = torch.tensor([[0.25, 0.4], [0.1, 0.3]]).log()
+    weights, cut = truncated_importance_weights(old, sampler, 3.0)
+    torch.testing.assert_close(weights, torch.tensor([[2.0, 0.5], [3.0, 1.0]]))
+    assert weights[1, 1].item() == 1.0
+    assert cut.tolist() == [[False, False], [True, False]]
+    assert not weights.requires_grad
+
+
+def test_an_endless_ratio_is_the_cap_and_shapes_must_agree():
+    weights, cut = truncated_importance_weights(torch.tensor([[0.0]]), torch.tensor([[-1000.0]]), 2.0)
+    assert (weights.item(), cut.item()) == (2.0, True)
+    with pytest.raises(ValueError, match=r"sampler_log_probs \(2, 1\)"):
+        truncated_importance_weights(torch.zeros(2, 3), torch.zeros(2, 1), 2.0)
+
+
+def test_weighted_samples_have_the_trainers_expectation():
+    """Sum over the sampler's distribution of weight x value = sum over the trainer's, where nothing is cut."""
+    trainer, sampler = torch.tensor([[0.6, 0.3, 0.1]]), torch.tensor([[0.5, 0.25, 0.25]])
+    value = torch.tensor([[1.0, -2.0, 5.0]])
+    weights, _ = truncated_importance_weights(trainer.log(), sampler.log(), 10.0)
+    torch.testing.assert_close((sampler * weights * value).sum(), (trainer * value).sum())

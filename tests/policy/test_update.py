@@ -9,7 +9,7 @@ from stages.config import Grpo
 from stages.engines.protocol import Request, Sampling, sample_seed
 from stages.engines.transformers import TransformersEngine
 from stages.policy.scoring import make_sequences, score
-from stages.policy.update import old_log_probs, update
+from stages.policy.update import needs_old_log_probs, old_log_probs, update
 from tests.tiny import qwen, tokenizer
 
 GROUP = 4
@@ -65,9 +65,12 @@ class Recorder(torch.optim.SGD):
         return super().step(closure)
 
 
-def gradient(config: Grpo, moved: bool = False) -> tuple[torch.Tensor, dict]:
+def gradient(config: Grpo, moved: bool = False, sampler_off_by: float = 0.0) -> tuple[torch.Tensor, dict]:
+    """`sampler_off_by` (nats) is how much likelier the sampler says each token was than it is to the trainer."""
     model = qwen().double()  # so that what is left is not rounding
     rows = rollouts(model)
+    for row in rows:
+        row["sampler_log_probs"] = [value + sampler_off_by for value in row["sampler_log_probs"]]
     old_log_probs(model, rows, config)
     if moved:  # a policy that has drifted from the one that sampled, so that ratios differ from 1
         with torch.no_grad():
@@ -157,3 +160,40 @@ def test_a_gradient_that_is_not_finite_is_reported_and_not_applied():
     metrics = update(model, torch.optim.AdamW(model.parameters(), lr=0.1), rows, settings(), 0)
     assert not torch.isfinite(torch.tensor(metrics["gradient_norm"]))
     assert all(torch.equal(p, before[key]) for key, p in model.named_parameters())
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_sampler_that_agrees_with_the_trainer_needs_no_correction(steps):
+    """Weights are 1 up to the gap between the two, whether old log-probs are scored or are the policy's own."""
+    config = settings(sampler_ratio_cap=2.0, epochs_per_rollout_batch=steps)
+    assert needs_old_log_probs(config) == (steps > 1)
+    plain, facts = gradient(settings())
+    corrected, metrics = gradient(config)
+    torch.testing.assert_close(corrected, plain, atol=1e-6, rtol=1e-4)
+    assert metrics["sampler_weight"] == pytest.approx(1.0, abs=1e-5)
+    assert metrics["sampler_capped"] == 0.0
+    assert "sampler_weight" not in facts
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+@pytest.mark.parametrize(("off_by", "weight", "capped"), [(0.5, 0.60653, 0.0), (-0.5, 1.64872, 0.0), (-3.0, 2.0, 1.0)])
+def test_each_tokens_loss_is_weighed_by_trainer_over_sampler_up_to_the_cap(loss_type, off_by, weight, capped):
+    plain, _ = gradient(settings(loss_type=loss_type))
+    found, metrics = gradient(settings(loss_type=loss_type, sampler_ratio_cap=2.0), sampler_off_by=off_by)
+    torch.testing.assert_close(found, weight * plain, atol=1e-6, rtol=1e-4)
+    assert metrics["sampler_weight"] == pytest.approx(weight, abs=1e-4)
+    assert metrics["sampler_capped"] == capped
+
+
+def test_the_weight_is_the_trainers_at_rollout_time_not_that_of_the_policy_being_updated():
+    config = settings(loss_type="grpo_no_clip", sampler_ratio_cap=2.0, epochs_per_rollout_batch=2)
+    _, metrics = gradient(config, moved=True)
+    assert abs(metrics["ratio_mean"] - 1) > 1e-3
+    assert metrics["sampler_weight"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_without_a_cap_the_sampler_has_no_say():
+    plain, _ = gradient(settings())
+    found, metrics = gradient(settings(), sampler_off_by=-3.0)
+    assert torch.equal(found, plain)
+    assert metrics["sampler_gap"] == pytest.approx(3.0, abs=1e-4)
