@@ -39,9 +39,6 @@ def _source(name: str, values: dict[str, Any]) -> Any:
 
 def _faults(name: str, data: Datasets) -> Iterator[str]:
     source = data[name]
-    path = getattr(source, "path", None)
-    if path is not None and not Path(path).is_file():
-        yield f"data.{name}.path: there is no file {path} ({relative_paths()})"
     if isinstance(source, ReasoningGym) and (fault := reasoning_gym_answers.fault(source.dataset)) is not None:
         yield f"data.{name}.dataset: {fault}"
     if isinstance(source, Curated):
@@ -89,5 +86,9 @@ def with_responses(data: Datasets) -> str:
     return f"those that do: {', '.join(names) or 'none (see source arithmetic_traces, or jsonl with response)'}"
 
 
-def relative_paths() -> str:
-    return f"relative paths start at {Path.cwd()}"
+def absent(key: str, path: str) -> str | None:
+    """What to say of a file or folder of the user's that is not there; None where it is.
+
+    No fault of the config: a preset can be planned on a machine that its data never comes to.
+    """
+    return None if Path(path).exists() else f"{key}: there is no {path} (relative paths start at {Path.cwd()})"

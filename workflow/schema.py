@@ -119,11 +119,8 @@ def _name_faults(layout: Layout) -> Iterator[str]:
 
 
 def _model_faults(model: ModelSource) -> Iterator[str]:
-    if model.path is None:
-        return
-    folder = Path(model.path)
-    if not folder.is_dir():
-        yield f"model.path: there is no folder {model.path} ({datasets.relative_paths()})"
+    """Of a folder that is there; one that is missing stops the jobs that read it, not the plan."""
+    if model.path is None or not (folder := Path(model.path)).exists():
         return
     for what, patterns in MODEL_FILES.items():
         if not any(found for pattern in patterns for found in folder.glob(pattern)):

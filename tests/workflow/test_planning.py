@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.workflow.conftest import ROOT, Tree
+from tests.workflow.conftest import ROOT, Tree, captions
 
 BASE_MODEL = "Make the base policy: pretrain it, or copy it from a folder or the hub"
 
@@ -86,18 +86,45 @@ def test_the_first_run_claims_the_folder(fresh: Tree):
 @pytest.mark.parametrize(
     ("files", "fault"),
     [
-        (None, "model.path: there is no folder mine (relative paths start at"),
         ([], "model.path: mine lacks config.json; give a folder that save_pretrained wrote"),
         (["config.json", "tokenizer.json", "pytorch_model.bin"], "model.path: mine lacks weights (*.safetensors"),
     ],
 )
-def test_a_model_folder_that_cannot_work(fresh: Tree, files: list[str] | None, fault: str):
+def test_a_model_folder_that_cannot_work(fresh: Tree, files: list[str], fault: str):
     fresh.edit("config.yaml", "model:\n  pretrain: {n_steps: 1}", "model: {path: mine}")
-    if files is not None:
-        (fresh / "mine").mkdir()
-        for name in files:
-            (fresh / "mine" / name).touch()
+    (fresh / "mine").mkdir()
+    for name in files:
+        (fresh / "mine" / name).touch()
     assert any(line.startswith(fault) for line in lines(fresh.refusal()))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "path", "job"),
+    [
+        (
+            "{source: arithmetic, split: train, size: 4}",
+            "{source: gsm8k, path: no.jsonl}",
+            "data.train.path",
+            "no.jsonl",
+            "Prepare dataset train",
+        ),
+        ("model:\n  pretrain: {n_steps: 1}", "model: {path: mine}", "model.path", "mine", BASE_MODEL),
+    ],
+)
+def test_what_the_user_has_yet_to_bring_can_be_planned_but_not_run(fresh: Tree, old, new, key, path, job):
+    fresh.edit("config.yaml", old, new)
+    told = f"{key}: there is no {path} (relative paths start at {fresh.folder}); put it there, or name another"
+    planned = fresh.snakemake("-n")
+    assert planned.returncode == 0, planned.stdout
+    assert planned.stdout.count(told) == 1
+    assert job in captions(planned.stdout)
+    assert len(captions(planned.stdout)) > 15
+    refused = fresh.snakemake("--cores", "1")
+    assert refused.returncode != 0
+    assert told in refused.stdout
+    assert f"affected files:\n        {path}" in refused.stdout
+    assert not captions(refused.stdout)
+    assert told not in fresh.snakemake("-n", "results/data/validation.parquet").stdout
 
 
 def test_a_model_folder_of_ones_own(fresh: Tree):

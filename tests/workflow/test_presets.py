@@ -1,38 +1,69 @@
-"""Every preset and example plans, once the files it names are there."""
+"""Every preset and example plans whole, on a machine that has neither its data nor its policy nor a GPU."""
 
 from __future__ import annotations
+
+import shutil
 
 import pytest
 import yaml
 
-from tests.workflow.conftest import ROOT
+from tests.workflow.conftest import ROOT, Tree, captions
 from workflow.schema import load
 
-FILES = [ROOT / "config.yaml", *(ROOT / "workflow/presets").glob("*.yaml"), *(ROOT / "examples").glob("*.yaml")]
+PRESETS = sorted((ROOT / "workflow/presets").glob("*.yaml"))
+FILES = [ROOT / "config.yaml", *PRESETS, *(ROOT / "examples").glob("*.yaml")]
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """The workflow with its real stages, and nothing else."""
+    folder = tmp_path_factory.mktemp("presets")
+    for name in ("stages", "workflow", "profiles", "examples"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, folder)
+    return Tree(folder)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_preset_is_a_whole_config_without_faults(path, tmp_path, monkeypatch):
-    settings = yaml.safe_load(path.read_text())
-    monkeypatch.chdir(tmp_path)
-    for source in settings["data"].values():
-        if "path" in source:
-            (tmp_path / source["path"]).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / source["path"]).touch()
-    if "path" in settings["model"]:
-        (tmp_path / settings["model"]["path"]).mkdir(parents=True)
-        for name in ("config.json", "tokenizer.json", "model.safetensors"):
-            (tmp_path / settings["model"]["path"] / name).touch()
-    config = load(settings)
-    assert set(config.runs) == set(settings.get("experiments", {}))
+def test_every_target_plans(path, bare):
+    config = load(yaml.safe_load(path.read_text()))
+    targets = [f"{config.results}/{name}" for name in config.experiments]
+    targets += [f"{config.results}/evaluations/{name}/metrics.parquet" for name in config.evaluations]
+    planned = bare.snakemake("-n", "all", "ladder", *targets, f"--configfile={path.relative_to(ROOT)}")
+    assert planned.returncode == 0, planned.stdout
+    jobs = captions(planned.stdout)
+    for name, runs in config.runs.items():
+        assert f"Summarise experiment {name}: table, curves, winner, transcripts" in jobs
+        for run in runs:
+            assert any(f"{name}, {run}" in job for job in jobs), (name, run)
+    assert {f"Grade the responses of evaluation {name}" for name in config.evaluations} <= jobs
+    assert not list(bare.folder.glob("results*"))
 
 
-def test_the_math_preset_starts_from_the_handouts_values():
-    settings = yaml.safe_load((ROOT / "workflow/presets/math_1.5b.yaml").read_text())
-    from stages.config import Grpo
+def test_the_math_preset_has_the_handouts_values():
+    config = load(yaml.safe_load((ROOT / "workflow/presets/math_1.5b.yaml").read_text()))
+    runs = config.runs["grpo_lr_sweep"]
+    assert {values["learning_rate"] for values in runs.values()} >= {1.0e-5}
+    wanted = {"n_grpo_steps": 200, "rollout_batch_size": 256, "group_size": 8, "epochs_per_rollout_batch": 1}
+    wanted |= {"train_batch_size": 256, "gradient_accumulation_steps": 128, "loss_type": "reinforce_with_baseline"}
+    wanted |= {"use_std_normalization": True, "advantage_eps": 1.0e-6, "num_validation_examples": 1024}
+    wanted |= {"sampling_temperature": 1.0, "sampling_min_tokens": 4, "sampling_max_tokens": 1024}
+    wanted |= {"adam_beta1": 0.9, "adam_beta2": 0.95, "weight_decay": 0.0, "max_grad_norm": 1.0}
+    for values in runs.values():
+        assert {key: values[key] for key in wanted} == wanted
+    assert config.experiments["expert_iteration"].grid["question_batch_size"] == (512, 1024, 2048)
+    assert config.compute.gpu_memory_utilization == 0.85
+    for values in config.runs["leaderboard"].values():
+        official = {"prompt": "r1_zero", "reward": "r1_zero", "num_validation_examples": "full", "max_seconds": 14400}
+        assert {key: values[key] for key in official} == official
 
-    fixed = Grpo.model_validate(settings["experiments"]["grpo_lr_sweep"]["fixed"])
-    assert (fixed.n_grpo_steps, fixed.rollout_batch_size, fixed.group_size) == (200, 256, 8)
-    assert (fixed.sampling_max_tokens, fixed.num_validation_examples) == (1024, 1024)
-    grid = settings["experiments"]["expert_iteration"]["grid"]
-    assert grid["question_batch_size"] == [512, 1024, 2048]
+
+def test_the_math_preset_walks_the_whole_way_of_the_cpu_ladder():
+    """Every GRPO experiment, with the same choices handed on."""
+    paths = (ROOT / "config.yaml", ROOT / "workflow/presets/math_1.5b.yaml")
+    ladder, math = (
+        {name: one.get("inherit") for name, one in settings["experiments"].items() if one["stage"] == "grpo"}
+        for settings in (yaml.safe_load(path.read_text()) for path in paths)
+    )
+    assert math == ladder

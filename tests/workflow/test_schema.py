@@ -98,7 +98,6 @@ def test_the_results_folder_may_end_in_a_slash():
             "data.x.dataset: train has no worked responses to grade; those that do: traces, x",
         ),
         ({"data": {"x": {"source": "curated", "dataset": "x"}}}, "data.x.dataset: x is curated already; "),
-        ({"data": {"x": {"source": "gsm8k", "path": "no.jsonl"}}}, "data.x.path: there is no file no.jsonl (relative"),
         ({"data": {"X y": {"source": "arithmetic_traces", "size": 1}}}, "data.X y: names are made of a-z, 0-9 and _"),
         ({"evaluations": {"z": {"dataset": "train", "promt": "r1_zero"}}}, "evaluations.z.promt: unknown key; did you"),
         ({"evaluations": {"z": {"dataset": "trian"}}}, "evaluations.z.dataset: no dataset named 'trian'; did you mean"),

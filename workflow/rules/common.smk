@@ -5,9 +5,11 @@ import shlex
 import sys
 from pathlib import Path
 
+from snakemake.logging import logger
 from snakemake.settings.enums import RerunTrigger
 
 from workflow import experiments, paths, preset, specs
+from workflow.datasets import absent
 from workflow.schema import load
 from workflow.snapshot import snapshot
 
@@ -29,6 +31,7 @@ EVALUATION = paths.evaluation(RESULTS, "{evaluation}")
 RUN = paths.run(RESULTS, "{experiment}", "{run}")
 ROUND = paths.round_folder(RUN, "{round}")
 WINNER = paths.winner(RESULTS, "{experiment}")
+TOLD = set()  # of what is missing, said once each
 SUMMARY = paths.summary(RESULTS, "{experiment}")
 
 
@@ -80,6 +83,17 @@ def spec_file(path, build):
         return target
 
     return file
+
+
+def own(key, path):
+    """Input: a file or folder of the user's. One that is missing is told of in any case; a dry run plans without it,
+    for any other Snakemake then refuses what would read it."""
+    told = absent(key, path)
+    if told is not None and told not in TOLD:
+        TOLD.add(told)
+        logger.warning(f"{told}; put it there, or name another, before you run what reads it")
+    planning = workflow.executor_plugin is None or workflow.dryrun
+    return [] if told is not None and planning else path
 
 
 def dataset_of(key):

@@ -5,10 +5,16 @@ def datasets_of(chosen):
     return one_of(name for name, source in CONFIG.data.items() if chosen(source.source))
 
 
+def source_of(wildcards):
+    """Input function: the user's file that a dataset is read from, if it is."""
+    path = getattr(CONFIG.data[wildcards.dataset], "path", None)
+    return [] if path is None else own(f"data.{wildcards.dataset}.path", path)
+
+
 rule prepare:
     input:
         spec=spec_file(f"{RESULTS}/data/{{dataset}}.spec.json", specs.dataset),
-        source=lambda w: getattr(CONFIG.data[w.dataset], "path", None) or [],
+        source=source_of,
     output:
         DATASET,
     log:

@@ -1,10 +1,18 @@
 # The policy that everything starts from.
 
 
+def policy_files(wildcards):
+    """Input function: the files of a policy's folder, so that other weights in it make the base policy anew."""
+    if CONFIG.model.path is None:
+        return []
+    folder = Path(CONFIG.model.path)
+    return sorted(filter(Path.is_file, folder.iterdir())) if folder.is_dir() else own("model.path", str(folder))
+
+
 rule base_model:
     input:
         spec=spec_file(f"{BASE_MODEL}.spec.json", specs.base_model),
-        source=sorted(filter(Path.is_file, Path(CONFIG.model.path).iterdir())) if CONFIG.model.path else [],
+        source=policy_files,
     output:
         model=directory(BASE_MODEL),
         metrics=f"{BASE_MODEL}.metrics.parquet",
