@@ -225,6 +225,14 @@ def is_current(path: str | Path, spec: Spec, ignore_code: bool = False) -> bool:
     return there == json.loads(json.dumps(spec))
 
 
+def planned_anew(path: str | Path) -> WorkflowError:
+    """What a job says, on its node, that finds another specification than its own."""
+    return WorkflowError(
+        f"{path} is not what this job was planned with: the workflow was started again with other values or code while "
+        "the job waited. Nothing was run; the later job does the work."
+    )
+
+
 def write_if_changed(path: str | Path, data: Any) -> None:
     """Write JSON by rename. A file that says the same already keeps its time stamp, and re-runs nothing."""
     if not is_current(path, data):

@@ -29,7 +29,7 @@ class Tree:
 
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run Snakemake here, as its own process; stdout and stderr come together in `.stdout`."""
-        inherited = {key: value for key, value in os.environ.items() if key not in ("LADDER_CODE", "PYTHONPATH")}
+        inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
         command = [sys.executable, "-m", "snakemake", *arguments]
         return subprocess.run(
             command, cwd=self.folder, env=inherited, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

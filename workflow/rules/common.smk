@@ -8,14 +8,16 @@ from pathlib import Path
 from snakemake.logging import logger
 from snakemake.settings.enums import RerunTrigger
 
-from workflow import experiments, paths, preset, specs
+from workflow import experiments, paths, preset, snapshot, specs
 from workflow.datasets import absent
 from workflow.schema import load
-from workflow.snapshot import snapshot
 
 CONFIG = load(config)
 preset.check(CONFIG)
-CODE = snapshot(Path(workflow.basedir, "stages"))
+CODE = Path(workflow.basedir)
+if workflow.is_main_process:  # the processes that it starts for single jobs read the frozen files already
+    CODE = snapshot.freeze_code(CODE)
+    snapshot.hand_over(workflow, CODE, snapshot.freeze_config(config))
 # Every stage runs with the interpreter of this workflow, on the frozen code. Snakemake itself sets OMP_NUM_THREADS,
 # MKL_NUM_THREADS and their like to the threads of the job: more threads than cores would slow a job tenfold. A thread
 # that waits gives its core away (PASSIVE), or a job of two threads is four times slower beside any other busy process.
@@ -72,8 +74,10 @@ def spec_file(path, build):
         target, spec = path.format(**dict(wildcards.items())), spec_of(build, wildcards)
         # With `--rerun-triggers mtime input` code edits are ignored: the file goes on naming the code of its outputs.
         ignore_code = RerunTrigger.PARAMS not in workflow.rerun_triggers
-        if not workflow.is_main_process or specs.is_current(target, spec, ignore_code):
+        if specs.is_current(target, spec, ignore_code):
             return target
+        if not workflow.is_main_process:
+            raise specs.planned_anew(target)
         if workflow.executor_plugin is None or workflow.dryrun:
             return []
         preset.claim(CONFIG)
