@@ -157,7 +157,10 @@ def _row_slices(num_rows: int, chunk: int) -> list[slice]:
 def _head(states: Tensor, weight: Tensor, bias: Tensor | None, temperature: float) -> Tensor:
     """One chunk of tempered float32 logits [n, V]; the caller owns the memory and may overwrite it."""
     with torch.autocast(states.device.type, enabled=False):
-        logits = (states @ weight.T).float()
+        if states.is_cuda and states.dtype in (torch.bfloat16, torch.float16):  # not rounded to 8 or 11 bits on the way
+            logits = torch.mm(states, weight.T, out_dtype=torch.float32)
+        else:
+            logits = (states @ weight.T).float()
     if bias is not None:
         logits += bias
     return logits.div_(temperature) if temperature != 1.0 else logits

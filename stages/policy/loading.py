@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -9,30 +10,64 @@ from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
+from stages import console
+from stages.policy.sharding import full_weights
 from stages.records import DataError
+from stages.strict import ConfigError
 
 disable_progress_bar()  # a bar of its own for every load and save would drown the stage's progress
 
 Policy = tuple[PreTrainedModel, PreTrainedTokenizerBase]
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}  # by `compute.dtype`
+FLASH = "flash_attention_2"
 
 
 def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def load_policy(folder: Path | str, dtype: torch.dtype = torch.float32, revision: str | None = None) -> Policy:
-    """Model (on the best device, evaluation mode, dropout off) and tokenizer of a local folder or a hub id.
+def load_policy(
+    folder: Path | str,
+    dtype: torch.dtype = torch.float32,
+    revision: str | None = None,
+    attention: str | None = None,
+    device: torch.device | None = None,
+) -> Policy:
+    """Model (on the best device if none is given, evaluation mode, dropout off) and tokenizer of a local folder or a
+    hub id. `attention` names an implementation of Transformers; without it, Transformers chooses.
 
     Raises DataError naming the folder. Code that a model repository brings along is never run.
     """
     tokenizer = load_tokenizer(folder, revision)
     try:
         model = AutoModelForCausalLM.from_pretrained(
-            folder, revision=revision, dtype=dtype, use_safetensors=True, trust_remote_code=False
+            folder,
+            revision=revision,
+            dtype=dtype,
+            attn_implementation=attention,
+            use_safetensors=True,
+            trust_remote_code=False,
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise _unusable(folder, error) from error
-    return model.to(best_device()).eval(), tokenizer
+    return model.to(device or best_device()).eval(), tokenizer
+
+
+def choose_attention(wanted: str, dtype: torch.dtype, device: torch.device) -> str:
+    """`compute.attention` for a model that computes in `dtype` on `device`; `auto` is flash_attention_2 where it can
+    run, else sdpa. Raises ConfigError where flash_attention_2 is asked for and cannot run."""
+    fits = device.type == "cuda" and dtype == torch.bfloat16
+    installed = find_spec("flash_attn") is not None
+    if wanted == FLASH and not fits:
+        raise ConfigError(
+            f"compute.attention: {FLASH} runs on a GPU with compute.dtype bfloat16, and this is {dtype} on "
+            f"{device.type}; choose auto or sdpa"
+        )
+    if wanted == FLASH and not installed:
+        raise ConfigError(f"compute.attention: {FLASH} is not installed (pip install flash-attn); choose auto or sdpa")
+    if wanted == "auto" and fits and not installed:
+        console.say(f"attention: sdpa, because {FLASH} is not installed")
+    return wanted if wanted != "auto" else FLASH if fits and installed else "sdpa"
 
 
 def load_tokenizer(folder: Path | str, revision: str | None = None) -> PreTrainedTokenizerBase:
@@ -53,9 +88,23 @@ def _unusable(folder: Path | str, error: Exception) -> DataError:
     )
 
 
-def save_policy(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write weights, config and tokenizer, so that the folder stands alone."""
-    model.save_pretrained(folder, safe_serialization=True)
+def save_policy(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path | None, dtype: torch.dtype | None = None
+) -> None:
+    """Write weights (in `dtype` if given), config and tokenizer, so that the folder stands alone.
+
+    Every process of a policy that is split over several has to call this; those without a `folder` write nothing.
+    """
+    weights = {}
+    for name, tensor in full_weights(model, dtype):
+        if folder:
+            weights[name] = tensor.cpu()
+    if not folder:
+        return
+    with torch.device("meta"):  # the architecture alone: its own weights would be the split ones
+        bare = AutoModelForCausalLM.from_config(model.config, dtype=dtype or model.dtype)
+    bare.generation_config = model.generation_config
+    bare.save_pretrained(folder, state_dict=weights, safe_serialization=True)
     tokenizer.save_pretrained(folder)
 
 

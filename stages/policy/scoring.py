@@ -26,9 +26,9 @@ from stages.policy.shared_prompt import (
     supported,
 )
 
-# Logits held at once. Smaller chunks save no more than the weights' own gradient takes and make for thin matrix
-# products; an accelerator needs more rows to be busy.
-CHUNK_BYTES = {"cpu": 24 * 2**20, "accelerator": 256 * 2**20}
+# Float32 logits held at once. Smaller chunks make for thin matrix products, and each one rewrites the whole gradient of
+# the head's weight; on a CPU larger ones save nothing.
+CHUNK_BYTES = {"cpu": 24 * 2**20, "accelerator": 2**30}
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _shared_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
         rest = model.base_model(
             input_ids=batch.response_ids[:, :-1],
             position_ids=positions,
-            past_key_values=TrainingCache(prompts, bias),
+            past_key_values=TrainingCache(prompts, bias, width - 1),
             use_cache=True,
         ).last_hidden_state
     return torch.cat([first, rest], dim=1)

@@ -7,6 +7,10 @@ attention goes by Transformers' AttentionInterface; the responses then attend to
 their own tokens, under one softmax. The result is the same function of the weights, gradients included: only the order
 of floating-point sums differs.
 
+On a GPU a training pass hands both parts, joined per row, to PyTorch's fused attention, which never holds the scores
+[B, H, T, P + T]; elsewhere, and while decoding, the prompt's part is one matrix product per group. No cache here is
+changed by running a layer twice, so layers can be recomputed in the backward pass (gradient checkpointing).
+
 Shapes: N prompts of up to P tokens (right-padded), B = N * G responses, K key-value heads, D head size. Rows of one
 group are adjacent.
 """
@@ -14,13 +18,15 @@ group are adjacent.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.bias import causal_lower_right
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import Cache
 
 NAME = "shared_prompt"
 
@@ -53,13 +59,14 @@ def run_prompts(model: PreTrainedModel, ids: Tensor, lengths: Tensor) -> tuple[T
 
     What all prompts begin with (a template) runs once for the whole batch. Graphs are kept if there are any.
     """
-    cache, shared = DynamicCache(config=model.config), common_prefix(ids, lengths)
-    if shared:
-        model.base_model(input_ids=ids[:1, :shared], past_key_values=cache, use_cache=True)
-        cache.batch_repeat_interleave(len(ids))
-    hidden = model.base_model(input_ids=ids[:, shared:], past_key_values=cache, use_cache=True).last_hidden_state
-    last = hidden[torch.arange(len(ids), device=ids.device), lengths - 1 - shared]
-    return last, [PromptStates(layer.keys, layer.values) for layer in cache.layers]
+    template, hidden = PromptCache([]), None
+    if shared := common_prefix(ids, lengths):
+        hidden = model.base_model(input_ids=ids[:1, :shared], past_key_values=template, use_cache=True)[0]
+    cache = PromptCache(template.states)
+    rest = model.base_model(input_ids=ids[:, shared:], past_key_values=cache, use_cache=True)[0]
+    if hidden is not None:  # part of the result, though never looked at: FSDP fetches weights for what leads there
+        rest = torch.cat([hidden.expand(len(ids), -1, -1), rest], dim=1)
+    return rest[torch.arange(len(ids), device=ids.device), lengths - 1], cache.states
 
 
 def common_prefix(ids: Tensor, lengths: Tensor) -> int:
@@ -70,19 +77,46 @@ def common_prefix(ids: Tensor, lengths: Tensor) -> int:
     return int((ids[:, :most] == ids[:1, :most]).all(0).long().cumprod(0).sum())
 
 
-class TrainingCache(Cache):
-    """For one forward pass over whole responses: every layer answers with the prompt's states and this pass's own."""
+class PromptCache(Cache):
+    """For one forward pass over prompts: keeps every layer's states, after those of the template `before` them."""
 
-    def __init__(self, prompts: list[PromptStates], bias: Tensor) -> None:
+    def __init__(self, before: list[PromptStates]) -> None:
+        super().__init__(layers=[])
+        self.before = before
+        self.states: list[PromptStates] = []
+
+    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object) -> PromptStates:
+        if self.before:
+            rows = len(key_states)
+            keys, values = (states.expand(rows, -1, -1, -1) for states in self.before[layer_idx])
+            key_states, value_states = torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
+        if layer_idx == len(self.states):  # a layer that is recomputed was kept the first time
+            self.states.append(PromptStates(key_states, value_states))
+        return PromptStates(key_states, value_states)
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return self.before[0].keys.shape[2] if self.before else 0
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        return self.get_seq_length() + query_length, 0
+
+    def get_query_offset(self, layer_idx: int = 0) -> int:
+        return self.get_seq_length()
+
+
+class TrainingCache(Cache):
+    """For one forward pass over whole responses of up to T tokens: every layer answers with the prompt's states and
+    this pass's own."""
+
+    def __init__(self, prompts: list[PromptStates], bias: Tensor, length: int) -> None:
         super().__init__(layers=[])
         self.prompts = prompts
         self.bias = bias
+        self.causal = torch.full((length, length), float("-inf"), dtype=bias.dtype, device=bias.device).triu_(1)
 
     def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object) -> tuple[Split, Split]:
-        length = key_states.shape[2]
-        causal = torch.full((length, length), float("-inf"), dtype=self.bias.dtype, device=self.bias.device).triu_(1)
         keys, values = self.prompts[layer_idx]
-        return Split(keys, key_states, self.bias, causal), Split(values, value_states, self.bias, causal)
+        return Split(keys, key_states, self.bias, self.causal), Split(values, value_states, self.bias, self.causal)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return 0
@@ -151,13 +185,41 @@ def attend(
 ) -> tuple[Tensor, None]:
     """softmax([q Kp', q Kr'] * scaling + masks) [Vp; Vr] for query [B, H, T, D]; returns [B, T, H, D].
 
-    H query heads share K key-value heads (grouped-query attention). The prompt part is one product per group: its G
-    responses and their T positions stand side by side as rows of one matrix.
+    H query heads share K key-value heads (grouped-query attention).
     """
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    fused = query.is_cuda and key.response_bias is not None
+    out = (attend_joined if fused else attend_in_parts)(query, key, value, scaling)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def attend_joined(query: Tensor, key: Split, value: Split, scaling: float) -> Tensor:
+    """Every row gets its own copy of the prompt's keys and values, and the scores are never held; [B, H, T, D].
+
+    With one prompt, which has no padding, the mask is causal and the flash kernel takes it; with several it is a
+    tensor [B, 1, T, P + T], which the memory-efficient kernel takes.
+    """
+    rows, heads, length, _ = query.shape
+    groups, kv_heads, prompt_length, _ = key.prompt.shape
+
+    def joined(part: Split) -> Tensor:  # [B, H, P + T, D]
+        prompt = part.prompt.repeat_interleave(rows // groups, 0)
+        return torch.cat([prompt, part.response], dim=2).repeat_interleave(heads // kv_heads, 1)
+
+    if groups == 1:
+        mask = causal_lower_right(length, prompt_length + length)
+    else:
+        on_prompt = key.prompt_bias.repeat_interleave(rows // groups, 0).expand(-1, -1, length, -1)
+        mask = torch.cat([on_prompt, key.response_bias.expand(rows, 1, -1, -1)], dim=-1).to(query.dtype)
+    return scaled_dot_product_attention(query, joined(key), joined(value), attn_mask=mask, scale=scaling)
+
+
+def attend_in_parts(query: Tensor, key: Split, value: Split, scaling: float) -> Tensor:
+    """The prompt part is one product per group, its G responses and their T positions side by side as rows of one
+    matrix; [B, H, T, D]."""
     rows, heads, length, size = query.shape
     groups, kv_heads, prompt_length, _ = key.prompt.shape
     per_group, per_head = rows // groups, heads // kv_heads
-    scaling = size**-0.5 if scaling is None else scaling
 
     def by_group(x: Tensor) -> Tensor:  # [B, K, R*T, X] -> [N, K, G*R*T, X]
         x = x.reshape(groups, per_group, kv_heads, per_head * length, x.shape[-1])
@@ -176,7 +238,7 @@ def attend(
     weights = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(query.dtype)
     out = by_row(by_group(weights[..., :prompt_length]) @ value.prompt)
     out = out + weights[..., prompt_length:] @ value.response
-    return out.reshape(rows, heads, length, size).transpose(1, 2).contiguous(), None
+    return out.reshape(rows, heads, length, size)
 
 
 def _no_mask(*_: object, **__: object) -> None:
@@ -194,12 +256,17 @@ def supported(model: nn.Module) -> bool:
     return bool(getattr(model, "_supports_attention_backend", False)) and kinds == {"full_attention"}
 
 
-@contextmanager
-def shared_prompt_attention(model: nn.Module) -> Iterator[None]:
+def shared_prompt_attention(model: nn.Module) -> AbstractContextManager[None]:
     """Within the block the model's attention expects `Split` keys and values, from one of the caches above."""
+    return attention(model, NAME)
+
+
+@contextmanager
+def attention(model: nn.Module, name: str) -> Iterator[None]:
+    """Within the block the model's attention is the implementation `name` of Transformers' AttentionInterface."""
     config = model.config.get_text_config()
     before = config._attn_implementation
-    config._attn_implementation = NAME
+    config._attn_implementation = name
     try:
         yield
     finally:
