@@ -5,11 +5,11 @@ Names of hyper-parameters are those of the CS336 assignment-5 handout.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from stages.sources import RewardName
+from stages.sources import RewardName, RowKind
 from stages.strict import Count, Fraction, Positive, Rate, Strict
 
 PromptName = Literal["r1_zero", "question_only"]
@@ -47,11 +47,9 @@ class Compute(Strict):
 # ---------------------------------------------------------------- sampling and evaluation
 
 
-class Sampled(Strict):
-    """Fields of everything that samples from a policy."""
+class Decoding(Strict):
+    """How responses are sampled from a policy."""
 
-    prompt: PromptName = "r1_zero"
-    reward: RewardName = "r1_zero"
     sampling_temperature: Annotated[float, Field(ge=0)] = 1.0
     sampling_min_tokens: Annotated[int, Field(ge=0)] = 4
     sampling_max_tokens: Positive = 1024
@@ -60,16 +58,27 @@ class Sampled(Strict):
     seed: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
+    def fewest_tokens_fit(self) -> Decoding:
+        if self.sampling_min_tokens > self.sampling_max_tokens:
+            raise ValueError(
+                f"sampling_min_tokens ({self.sampling_min_tokens}) exceeds sampling_max_tokens "
+                f"({self.sampling_max_tokens})"
+            )
+        return self
+
+
+class Sampled(Decoding):
+    """Fields of everything that asks a policy questions and grades its answers."""
+
+    prompt: PromptName = "r1_zero"
+    reward: RewardName = "r1_zero"
+
+    @model_validator(mode="after")
     def prompt_and_reward_together(self) -> Sampled:
         if self.prompt != self.reward:
             raise ValueError(
                 f"prompt {self.prompt!r} is graded by reward {self.prompt!r}, not {self.reward!r}: the other one "
                 "looks for marks this prompt never asks for and would score zero throughout"
-            )
-        if self.sampling_min_tokens > self.sampling_max_tokens:
-            raise ValueError(
-                f"sampling_min_tokens ({self.sampling_min_tokens}) exceeds sampling_max_tokens "
-                f"({self.sampling_max_tokens})"
             )
         return self
 
@@ -98,14 +107,20 @@ class EarlyEnd(Strict):
     zero_reward_steps: Positive | None = 50
 
 
-class Trained(Sampled):
+class Trained(Decoding):
     """Fields of everything that takes optimiser steps and validates as it goes.
 
-    With `share_prompts` the model runs what responses have in common once; the values are the same without.
+    `start_from` names an earlier experiment, whose winner's checkpoint takes the place of the base policy. `rows` says
+    what the datasets of the stage hold. With `share_prompts` the model runs what responses have in common once; the
+    values are the same without.
     """
 
+    rows: ClassVar[RowKind] = "questions"
+
+    start_from: str | None = None
     train: str
     validation: str
+    optimizer: Literal["adamw", "rmsprop"] = "adamw"
     learning_rate: Rate = 1.0e-5
     lr_schedule: Schedule = "constant"
     warmup_fraction: Fraction = 0.0
@@ -122,7 +137,7 @@ class Trained(Sampled):
     early_end: EarlyEnd = EarlyEnd()
 
 
-class FineTuned(Trained):
+class FineTuned(Trained, Sampled):
     """Fields of everything that imitates worked responses. Micro-batches hold at most that many tokens, padded."""
 
     train_batch_size: Positive = 32
@@ -151,12 +166,12 @@ class ExpertIteration(FineTuned):
     remove_duplicates: bool = False
 
     def round_of_sft(self) -> Sft:
-        """The fine-tuning of one step."""
-        own = set(ExpertIteration.model_fields) - set(FineTuned.model_fields)
+        """The fine-tuning of one step; it starts from the policy that sampled."""
+        own = set(ExpertIteration.model_fields) - set(FineTuned.model_fields) | {"start_from"}
         return Sft.model_validate(self.model_dump(exclude=own) | {"n_epochs": self.n_epochs})
 
 
-class Grpo(Trained):
+class Grpo(Trained, Sampled):
     """GRPO, Algorithm 3; starter values of the handout's section 7.2."""
 
     n_grpo_steps: Positive = 200
@@ -216,4 +231,56 @@ class Grpo(Trained):
         return self.train_batch_size // self.gradient_accumulation_steps
 
 
-STAGES: dict[str, type[Trained]] = {"sft": Sft, "expert_iteration": ExpertIteration, "grpo": Grpo}
+class Aligned(Trained):
+    """Fields of everything that trains on documents in the Alpaca template.
+
+    A validation measures `num_validation_examples` documents or pairs, and greedily answers the first
+    `num_generations` of their instructions, to be read. Micro-batches hold at most `micro_batch_tokens`, padded.
+    """
+
+    num_examples: Count = "full"
+    n_epochs: Positive = 1
+    micro_batch_tokens: Positive = 16384
+    num_generations: Annotated[int, Field(ge=0)] = 8
+    eval_every: Positive = 50
+    checkpoint_every: Positive = 50
+    sampling_temperature: Annotated[float, Field(ge=0)] = 0.0
+    sampling_min_tokens: Annotated[int, Field(ge=0)] = 0
+    sampling_max_tokens: Positive = 256
+    stop: tuple[str, ...] = ()
+
+
+class Instruct(Aligned):
+    """Instruction tuning on packed documents: a batch is `train_batch_size` chunks of `seq_length` tokens."""
+
+    rows: ClassVar[RowKind] = "instructions"
+
+    learning_rate: Rate = 2.0e-5
+    lr_schedule: Schedule = "cosine"
+    warmup_fraction: Fraction = 0.03
+    train_batch_size: Positive = 32
+    seq_length: Positive = 512
+
+
+class Dpo(Aligned):
+    """Direct preference optimisation (arXiv 2305.18290). The policy that training starts from is the reference.
+
+    Pairs with a document of more than `max_document_tokens` are left out.
+    """
+
+    rows: ClassVar[RowKind] = "preferences"
+
+    optimizer: Literal["adamw", "rmsprop"] = "rmsprop"
+    learning_rate: Rate = 1.0e-6
+    beta: Annotated[float, Field(gt=0)] = 0.1
+    train_batch_size: Positive = 64
+    max_document_tokens: Positive = 2048
+
+
+STAGES: dict[str, type[Trained]] = {
+    "sft": Sft,
+    "expert_iteration": ExpertIteration,
+    "grpo": Grpo,
+    "instruct": Instruct,
+    "dpo": Dpo,
+}

@@ -1,4 +1,4 @@
-"""Make one dataset of the configuration: generated problems, or rows of a file, as EXAMPLES rows in Parquet."""
+"""Make one dataset of the configuration: generated problems, or rows of a file, as rows in Parquet."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from stages.console import run, say
-from stages.records import EXAMPLES, table, write_table
+from stages.records import DATASETS, table, write_table
 from stages.sources import (
     Arithmetic,
+    ArithmeticInstructions,
+    ArithmeticPreferences,
     ArithmeticTraces,
+    Chat,
     Countdown,
     DartMath,
     Gsm8k,
+    HhPreferences,
     JsonLines,
     MathStyle,
     ReasoningGym,
@@ -26,9 +30,12 @@ from stages.store import provenance
 from stages.strict import ConfigError, read_spec
 from stages.tasks import (
     arithmetic,
+    arithmetic_alignment,
+    chat,
     countdown,
     dart_math,
     gsm8k,
+    hh,
     hub,
     jsonl,
     labels,
@@ -38,7 +45,7 @@ from stages.tasks import (
 )
 
 Rows = list[dict[str, Any]]
-Labels = dict[str, int]  # how many labels were found in which way; empty where rows bring their own
+Labels = dict[str, int]  # how many rows were left out, labelled or cut in which way; empty where all came as they are
 
 app = typer.Typer(add_completion=False)
 
@@ -81,6 +88,27 @@ def _reasoning_gym(source: ReasoningGym, name: str) -> tuple[Rows, Labels]:
     return reasoning_gym_tasks.load(source.dataset, source.split, source.size, source.seed, name), {}
 
 
+def _arithmetic_instructions(source: ArithmeticInstructions, name: str) -> tuple[Rows, Labels]:
+    rows = arithmetic_alignment.instructions(source.split, source.size, source.wrong_fraction, source.seed, name)
+    return rows, {}
+
+
+def _arithmetic_preferences(source: ArithmeticPreferences, name: str) -> tuple[Rows, Labels]:
+    return arithmetic_alignment.preferences(source.split, source.size, source.seed, name), {}
+
+
+def _chat(source: Chat, name: str) -> tuple[Rows, Labels]:
+    return chat.load(hub.local_files(source), name, source.prompt, source.response, source.messages)
+
+
+def _hh(source: HhPreferences, name: str) -> tuple[Rows, Labels]:
+    if source.path is not None:
+        files = hh.local_files(Path(source.path), source.subsets, source.split)
+    else:
+        files = {subset: hub.local_files(source.file_of(subset))[0] for subset in source.subsets}
+    return hh.load(files, name, source.part)
+
+
 LOADERS: dict[str, Callable[[Any, str], tuple[Rows, Labels]]] = {
     "arithmetic": _arithmetic,
     "arithmetic_traces": _arithmetic_traces,
@@ -91,17 +119,22 @@ LOADERS: dict[str, Callable[[Any, str], tuple[Rows, Labels]]] = {
     "dart_math": _dart_math,
     "countdown": _countdown,
     "reasoning_gym": _reasoning_gym,
+    "arithmetic_instructions": _arithmetic_instructions,
+    "arithmetic_preferences": _arithmetic_preferences,
+    "chat": _chat,
+    "hh": _hh,
 }
+TOLD: dict[str, Callable[[Labels], str]] = {"chat": chat.told, "hh": hh.told}  # others find labels
 
 
 @app.command()
 def prepare(
     spec: Annotated[Path, typer.Option(help="spec.json of the dataset; its values are an entry of `data`")],
-    out: Annotated[Path, typer.Option(help="Parquet file of EXAMPLES rows to write")],
+    out: Annotated[Path, typer.Option(help="Parquet file to write")],
 ) -> None:
     """Make one dataset: generated problems, rows of a published dataset, or your own JSON lines.
 
-    Where short labels had to be found in long solutions, the metadata of the file written counts how.
+    Where rows were left out or short labels had to be found in long solutions, the metadata of the file counts how.
     """
     planned = read_spec(spec)
     name = planned["name"]
@@ -112,9 +145,9 @@ def prepare(
         rows, found = LOADERS[source.source](source, name)
     except arithmetic.TooMany as error:
         raise ConfigError(f"data.{name}.size: {error}") from None
-    write_table(out, table(rows, EXAMPLES), provenance(planned) | ({"labels": found} if found else {}))
+    write_table(out, table(rows, DATASETS[source.rows]), provenance(planned) | ({"labels": found} if found else {}))
     if found:
-        say(f"{name}: {labels.told(found)}")
+        say(f"{name}: {TOLD.get(source.source, labels.told)(found)}")
     say(f"{name}: {len(rows)} examples -> {out}")
 
 

@@ -34,6 +34,26 @@ EXAMPLES = pa.schema(
     ]
 )
 
+INSTRUCTIONS = pa.schema(
+    [
+        _column("example_id", _TEXT, "stable name of the example, unique in its file", required=True),
+        _column("prompt", _TEXT, "the instruction, before any template", required=True),
+        _column("response", _TEXT, "what follows it", required=True),
+    ]
+)
+
+PREFERENCES = pa.schema(
+    [
+        _column("example_id", _TEXT, "stable name of the pair, unique in its file", required=True),
+        _column("prompt", _TEXT, "the instruction, before any template", required=True),
+        _column("chosen", _TEXT, "the response that was preferred", required=True),
+        _column("rejected", _TEXT, "the other one", required=True),
+        _column("category", _TEXT, "the part of the data that the pair is of"),
+    ]
+)
+
+DATASETS = {"questions": EXAMPLES, "instructions": INSTRUCTIONS, "preferences": PREFERENCES}  # by what they hold
+
 ROLLOUTS = pa.schema(
     [
         _column("example_id", _TEXT, "example of the dataset", required=True),
@@ -85,6 +105,12 @@ METRICS = pa.schema(
         _column("clip_fraction", _FLOAT, "response tokens where the clipped branch won; off-policy only"),
         _column("ratio_mean", _FLOAT, "mean importance ratio; off-policy only"),
         _column("ratio_max", _FLOAT, "largest importance ratio; off-policy only"),
+        _column("perplexity", _FLOAT, "exp of the loss; validation of instruction tuning only"),
+        _column("preference_accuracy", _FLOAT, "share of pairs whose implicit reward margin is above 0; ties half"),
+        _column("ranking_accuracy", _FLOAT, "share of pairs whose chosen response has the higher log-prob; ties half"),
+        _column("reward_margin", _FLOAT, "mean implicit reward of chosen minus rejected (DPO)", "nats"),
+        _column("chosen_log_prob", _FLOAT, "mean log-prob of the chosen response, from where the two part", "nats"),
+        _column("rejected_log_prob", _FLOAT, "mean log-prob of the rejected response, from where they part", "nats"),
         _column("reward", _FLOAT, "mean total reward"),
         _column("format_reward", _FLOAT, "mean"),
         _column("answer_reward", _FLOAT, "mean"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from stages.strict import ConfigError, Fraction, Positive, Rate, Strict, explain
 
 RewardName = Literal["r1_zero", "question_only"]
+RowKind = Literal["questions", "instructions", "preferences"]  # what a dataset holds, and what a stage trains on
 
 
 # ---------------------------------------------------------------- models
@@ -58,7 +59,11 @@ class ModelSource(Strict):
 # ---------------------------------------------------------------- data
 
 
-class Arithmetic(Strict):
+class Source(Strict):
+    rows: ClassVar[RowKind] = "questions"
+
+
+class Arithmetic(Source):
     """Generated word problems. The split is decided by a hash of the question, so splits never share one."""
 
     source: Literal["arithmetic"]
@@ -67,7 +72,7 @@ class Arithmetic(Strict):
     seed: int = 0
 
 
-class ArithmeticTraces(Strict):
+class ArithmeticTraces(Source):
     """Worked solutions of train-split problems in r1_zero form; `wrong_fraction` of them end in a wrong answer."""
 
     source: Literal["arithmetic_traces"]
@@ -76,7 +81,7 @@ class ArithmeticTraces(Strict):
     seed: int = 0
 
 
-class JsonLines(Strict):
+class JsonLines(Source):
     """The user's own file, one JSON object per line; values name the fields to read."""
 
     source: Literal["jsonl"]
@@ -86,7 +91,7 @@ class JsonLines(Strict):
     response: str | None = None
 
 
-class DatasetFiles(Strict):
+class DatasetFiles(Source):
     """Rows of a local file, JSON Lines or Parquet (`path`), or of a Hub dataset (`hub`, an id) at a pinned `revision`.
 
     Of a Hub dataset, `file` names one file, or `split` (with `config`, where it has several) the files of a split.
@@ -177,7 +182,7 @@ class Countdown(DatasetFiles):
         return self
 
 
-class ReasoningGym(Strict):
+class ReasoningGym(Source):
     """Generated questions of one Reasoning Gym dataset; a hash of the question decides the split."""
 
     source: Literal["reasoning_gym"]
@@ -187,7 +192,75 @@ class ReasoningGym(Strict):
     seed: int = 0
 
 
-class Curated(Strict):
+class ArithmeticInstructions(Source):
+    """Problems of a split as instructions, with worked answers; `wrong_fraction` of them end in a wrong one."""
+
+    rows: ClassVar[RowKind] = "instructions"
+
+    source: Literal["arithmetic_instructions"]
+    split: Literal["train", "validation"]
+    size: Positive
+    wrong_fraction: Fraction = 0.0
+    seed: int = 0
+
+
+class ArithmeticPreferences(Source):
+    """Problems of a split with two worked answers each: the right one is preferred to one with a wrong step."""
+
+    rows: ClassVar[RowKind] = "preferences"
+
+    source: Literal["arithmetic_preferences"]
+    split: Literal["train", "validation"]
+    size: Positive
+    seed: int = 0
+
+
+class Chat(DatasetFiles):
+    """Instruction data: rows of a `prompt` and a `response` (fields of these names or others), or, where `messages`
+    names a field, chats, of which the first question and its answer are taken."""
+
+    rows: ClassVar[RowKind] = "instructions"
+
+    source: Literal["chat"]
+    prompt: str = "prompt"
+    response: str = "response"
+    messages: str | None = None
+
+
+HhSubset = Literal["harmless-base", "helpful-base", "helpful-online", "helpful-rejection-sampled"]
+
+
+class HhPreferences(Source):
+    """Anthropic's HH transcripts of one turn (arXiv 2204.05862), from a folder (`path`) or the Hub (`hub`, `revision`).
+
+    A subset is the file `<subset>.jsonl[.gz]` or `<subset>/<split>.jsonl[.gz]`. `part` keeps the pairs that a hash of
+    their prompt puts there, one prompt in 32 for validation, so that parts of one split never share a prompt.
+    """
+
+    rows: ClassVar[RowKind] = "preferences"
+
+    source: Literal["hh"]
+    path: str | None = None
+    hub: str | None = None
+    revision: str | None = None
+    split: Literal["train", "test"] = "train"
+    subsets: Annotated[tuple[HhSubset, ...], Field(min_length=1)] = get_args(HhSubset)
+    part: Literal["train", "validation"] | None = None
+
+    @model_validator(mode="after")
+    def one_origin(self) -> HhPreferences:
+        if self.path is None:
+            self.file_of(self.subsets[0])
+        elif self.hub is not None or self.revision is not None:
+            raise ValueError("give path (a local folder) or hub with revision, not both")
+        return self
+
+    def file_of(self, subset: str) -> DatasetFiles:
+        """The Hub's file of a subset."""
+        return DatasetFiles(hub=self.hub, revision=self.revision, file=f"{subset}/{self.split}.jsonl.gz")
+
+
+class Curated(Source):
     """Those examples of another dataset whose `response` is graded correct."""
 
     source: Literal["curated"]
@@ -195,7 +268,7 @@ class Curated(Strict):
     reward: RewardName = "r1_zero"
 
 
-class PassRate(Strict):
+class PassRate(Source):
     """Those questions of an evaluation that the policy sometimes gets right: share of right responses within bounds.
 
     They come easiest first, which is a curriculum for training with `question_order: file`.
@@ -223,6 +296,10 @@ DataSource = Annotated[
     | DartMath
     | Countdown
     | ReasoningGym
+    | ArithmeticInstructions
+    | ArithmeticPreferences
+    | Chat
+    | HhPreferences
     | Curated
     | PassRate,
     Field(discriminator="source"),

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from stages import prepare
-from stages.records import EXAMPLES, DataError, provenance_of, read_table
+from stages.records import EXAMPLES, INSTRUCTIONS, PREFERENCES, DataError, provenance_of, read_table
 from stages.sources import DataSource
 from stages.strict import ConfigError
 from stages.tasks.arithmetic import split_of, traces
@@ -121,3 +121,11 @@ def test_neither_torch_nor_transformers_is_imported():
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_instructions_and_preferences_have_columns_of_their_own(tmp_path):
+    for source, schema in (("arithmetic_instructions", INSTRUCTIONS), ("arithmetic_preferences", PREFERENCES)):
+        values = {"source": source, "split": "train", "size": 3}
+        (tmp_path / "spec.json").write_text(json.dumps({"stage": "prepare", "name": "mine", "values": values}))
+        prepare.prepare(spec=tmp_path / "spec.json", out=tmp_path / "mine.parquet")
+        assert read_table(tmp_path / "mine.parquet", schema).num_rows == 3

@@ -148,6 +148,11 @@ def _slips(rng: Random, problem: Problem, wrong: tuple[bool, bool]) -> tuple[int
     return first, second
 
 
+def one_slip(rng: Random, problem: Problem) -> tuple[int, int]:
+    """Slips for one wrong step, the first or the second, which make the answer wrong."""
+    return _slips(rng, problem, _pick(rng, [(True, False), (False, True)]))
+
+
 def boxed(answer: int) -> str:
     return rf"The answer is \boxed{{{answer}}}."
 
@@ -201,7 +206,7 @@ def traces(size: int, wrong_fraction: float, seed: int, name: str = "traces") ->
     wrong = set(islice(order, round(size * wrong_fraction)))
     rows = []
     for index, problem in enumerate(problems("train", size, seed)):
-        slips = _slips(rng, problem, _pick(rng, [(True, False), (False, True)])) if index in wrong else (0, 0)
+        slips = one_slip(rng, problem) if index in wrong else (0, 0)
         steps, answer = work(problem, slips)
         rows.append(_example(name, index + 1, problem, f" {steps} </think> <answer> {answer} </answer>"))
     return rows

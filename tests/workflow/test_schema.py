@@ -86,7 +86,7 @@ def test_the_results_folder_may_end_in_a_slash():
         ({"model": {"pretrain": {"n_step": 1}}}, "model.pretrain.n_step: unknown key; did you mean n_steps?"),
         ({"results": "../{x}"}, "results: a folder's name is made of letters, digits, _ - . and / (got '../{x}')"),
         ({"preset": "My preset"}, "preset: names are made of a-z, 0-9, _ - and . (got 'My preset')"),
-        ({"data": {"x": {}}}, "data.x.source: missing; known: arithmetic, arithmetic_traces, countdown, curated"),
+        ({"data": {"x": {}}}, "data.x.source: missing; known: arithmetic, arithmetic_instructions"),
         ({"data": {"x": {"source": "gsm8"}}}, "data.x.source: unknown source 'gsm8'; did you mean gsm8k?"),
         (
             {"data": {"x": {"source": "arithmetic", "split": "train", "sise": 4, "size": 4}}},
