@@ -8,6 +8,7 @@ from pathlib import Path
 from snakemake.logging import logger
 from snakemake.settings.enums import RerunTrigger
 
+from stages import hardware
 from workflow import experiments, paths, preset, snapshot, specs
 from workflow.datasets import absent
 from workflow.schema import load
@@ -26,6 +27,8 @@ PYTHON = (
     f" {shlex.quote(sys.executable)} -P"
 )
 
+TRAINING_GPUS = hardware.training_gpus(CONFIG.compute)
+SAMPLING_GPUS = hardware.sampling_gpus(CONFIG.compute)
 RESULTS = CONFIG.results
 BASE_MODEL = paths.base_model(RESULTS)
 DATASET = paths.dataset(RESULTS, "{dataset}")

@@ -38,7 +38,7 @@ rule round_sample:
         "logs/expert_iteration/{experiment}/{run}/round_{round}/sample.log",
     threads: 1
     resources:
-        gpu=1,
+        gpu=SAMPLING_GPUS,
         mem_mb=8000,
         runtime=240,
     params:
@@ -106,7 +106,7 @@ rule round_sft:
         "logs/expert_iteration/{experiment}/{run}/round_{round}/sft.log",
     threads: 1
     resources:
-        gpu=1,
+        gpu=TRAINING_GPUS,
         mem_mb=8000,
         runtime=240,
     params:

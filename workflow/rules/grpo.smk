@@ -20,7 +20,7 @@ rule grpo:
         experiment=experiments_of("grpo"),
     threads: 1
     resources:
-        gpu=1,
+        gpu=TRAINING_GPUS,
         mem_mb=8000,
         runtime=240,
     params:

@@ -12,7 +12,7 @@ rule sample:
         "logs/sample/{evaluation}.log",
     threads: 1
     resources:
-        gpu=1,
+        gpu=SAMPLING_GPUS,
         mem_mb=8000,
         runtime=120,
     params:

@@ -19,7 +19,7 @@ rule sft:
         experiment=experiments_of("sft"),
     threads: 1
     resources:
-        gpu=1,
+        gpu=TRAINING_GPUS,
         mem_mb=8000,
         runtime=240,
     params:
