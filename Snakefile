@@ -23,6 +23,8 @@ include: "workflow/rules/rollouts.smk"
 include: "workflow/rules/sft.smk"
 include: "workflow/rules/expert_iteration.smk"
 include: "workflow/rules/grpo.smk"
+include: "workflow/rules/instruct.smk"
+include: "workflow/rules/dpo.smk"
 include: "workflow/rules/report.smk"
 
 

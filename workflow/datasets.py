@@ -48,6 +48,8 @@ def _faults(name: str, data: Datasets) -> Iterator[str]:
 def _curation_faults(key: str, origin: str, data: Datasets) -> Iterator[str]:
     if origin not in data:
         yield from unknown(key, origin, data)
+    elif data[origin].rows != "questions":
+        yield from other_rows(key, origin, "questions", data)
     elif isinstance(data[origin], Curated):
         yield f"{key}: {origin} is curated already; name the dataset that it was curated from"
     elif not has_responses(origin, data):
@@ -58,6 +60,13 @@ def unknown(key: str, name: str, data: Datasets) -> Iterator[str]:
     """The fault of a `key` that names a dataset which is not in the config."""
     if name not in data:
         yield f"{key}: no dataset named {name!r}; {nearest(str(name), list(data))}"
+
+
+def other_rows(key: str, name: str, wanted: str, data: Datasets) -> Iterator[str]:
+    """The fault of a `key` that names a dataset of another kind of rows than are `wanted`."""
+    if name in data and data[name].rows != wanted:
+        fitting = ", ".join(other for other, source in data.items() if source.rows == wanted) or "no dataset"
+        yield f"{key}: {name} holds {data[name].rows}, and {wanted} are needed here; {fitting} would do"
 
 
 def pass_rate_faults(data: Datasets, evaluations: Mapping[str, Any]) -> Iterator[str]:

@@ -38,6 +38,11 @@ class Experiment(Strict):
         first = {key: value for case in reversed(self.cases) for key, value in case.items()}
         return first | {key: values[0] for key, values in self.grid.items()}
 
+    def starts(self) -> list[str]:
+        """The earlier experiments whose winners' checkpoints its runs start from, in the order of the config."""
+        given = [{**self.fixed, **point}.get("start_from") for point in points(self)]
+        return list(dict.fromkeys(name for name in given if name is not None))
+
 
 Experiments = Mapping[str, Experiment]
 
@@ -76,6 +81,9 @@ def _faults(name: str, experiments: Experiments) -> Iterator[str]:
         yield f"{where}.fixed.{key}: stands under grid as well; keep one of them"
     for key, source in experiment.inherit.items():
         yield from _inheritance_faults(key, source, name, experiments)
+    for source in experiment.starts():
+        if source not in experiments:
+            yield f"{where}.start_from: no experiment named {source!r}; {nearest(str(source), list(experiments))}"
     yield from _comparison_faults(name, experiments)
 
 
@@ -85,6 +93,8 @@ def _inheritance_faults(key: str, source: str, name: str, experiments: Experimen
         yield f"{where}: no experiment named {source!r}; {nearest(source, list(experiments))}"
     elif key in DATASET_KEYS:
         yield f"{where}: a dataset cannot be inherited; name it under fixed"
+    elif key == "start_from":
+        yield f"{where}: where runs start from cannot be inherited; name an experiment under fixed"
     elif key not in experiments[source].swept():
         swept = ", ".join(experiments[source].swept()) or "nothing"
         yield f"{where}: {source} does not sweep {key}; it sweeps {swept}"
@@ -114,7 +124,7 @@ def _cycles(experiments: Experiments) -> Iterator[str]:
             for source in sorted(_earlier(trail[-1], experiments)):
                 if source == start:
                     circle = [*trail, start]
-                    key = "inherit" if circle[1] in experiments[start].inherit.values() else "compare_with"
+                    key = _link(experiments[start], circle[1])
                     yield f"experiments.{start}.{key}: goes round in a circle: {' -> '.join(circle)}"
                 elif source not in reached:
                     reached.add(source)
@@ -124,13 +134,20 @@ def _cycles(experiments: Experiments) -> Iterator[str]:
 def _earlier(name: str, experiments: Experiments) -> set[str]:
     experiment = experiments[name]
     compared = set(experiment.compare_with) - {name}  # a fault of its own
-    return (set(experiment.inherit.values()) | compared) & set(experiments)
+    return (set(experiment.inherit.values()) | set(experiment.starts()) | compared) & set(experiments)
+
+
+def _link(experiment: Experiment, earlier: str) -> str:
+    """The key through which an experiment comes after an earlier one."""
+    if earlier in experiment.inherit.values():
+        return "inherit"
+    return "start_from" if earlier in experiment.starts() else "compare_with"
 
 
 def lineage(name: str, experiments: Experiments) -> list[str]:
-    """Every experiment that `name` inherits from, directly or not, each after those that it inherits from itself."""
+    """Every experiment that `name` inherits or starts from, directly or not, each after those that it builds on."""
     found: dict[str, None] = {}
-    for source in sorted(set(experiments[name].inherit.values())):
+    for source in sorted({*experiments[name].inherit.values(), *experiments[name].starts()}):
         found |= dict.fromkeys([*lineage(source, experiments), source])
     return list(found)
 
@@ -199,5 +216,7 @@ def _place(line: str, experiment: Experiment, path: str) -> str:
 def _dataset_faults(stage: str, values: Values, data: Datasets) -> Iterator[str]:
     for key in DATASET_KEYS:
         yield from datasets.unknown(key, values[key], data)
-    if stage == "sft" and values["train"] in data and not datasets.has_responses(values["train"], data):
+        yield from datasets.other_rows(key, values[key], STAGES[stage].rows, data)
+    rows_fit = values["train"] in data and data[values["train"]].rows == STAGES[stage].rows
+    if stage == "sft" and rows_fit and not datasets.has_responses(values["train"], data):
         yield f"train: {values['train']} has no worked responses to imitate; {datasets.with_responses(data)}"

@@ -130,5 +130,6 @@ def _model_faults(model: ModelSource) -> Iterator[str]:
 def _evaluation_faults(evaluations: dict[str, Evaluation], data: dict[str, Any]) -> Iterator[str]:
     for name, evaluation in evaluations.items():
         yield from datasets.unknown(f"evaluations.{name}.dataset", evaluation.dataset, data)
+        yield from datasets.other_rows(f"evaluations.{name}.dataset", evaluation.dataset, "questions", data)
         if evaluation.model != BASE:
             yield f"evaluations.{name}.model: evaluations start from {BASE!r} (got {evaluation.model!r})"

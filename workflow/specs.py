@@ -58,11 +58,16 @@ def training(config: Config, experiment: str, run: str) -> Spec:
     return {
         "stage": plan.stage,
         "name": f"{experiment}/{run}",
-        "model": BASE,
+        "model": start_of(config, experiment, run) or BASE,
         "values": config.runs[experiment][run],
         "inherit": dict(plan.inherit),
         "compute": _plain(config.compute),
     }
+
+
+def start_of(config: Config, experiment: str, run: str) -> str | None:
+    """The experiment whose winner's checkpoint the run starts from; None where it starts from the base policy."""
+    return config.runs[experiment][run]["start_from"]
 
 
 def collection(config: Config, experiment: str, run: str) -> Spec:
@@ -157,7 +162,7 @@ def round_sampling(config: Config, experiment: str, run: str, round: str) -> Spe
         "num_examples": values["question_batch_size"],
         "group_size": values["group_size"],
     }
-    model = _policy_before(round)
+    model = _policy_before(config, experiment, run, round)
     return {
         **_round("sample", experiment, run, round),
         "model": model,
@@ -181,7 +186,7 @@ def round_tuning(config: Config, experiment: str, run: str, round: str) -> Spec:
     settings = ExpertIteration.model_validate(config.runs[experiment][run]).round_of_sft()
     return {
         **_round("sft", experiment, run, round),
-        "model": _policy_before(round),
+        "model": _policy_before(config, experiment, run, round),
         "values": {key: value for key, value in _plain(settings).items() if key not in plan.inherit},
         "inherit": dict(plan.inherit),
         "may_be_empty": True,
@@ -193,8 +198,8 @@ def _round(stage: str, experiment: str, run: str, number: str) -> Spec:
     return {"stage": stage, "name": f"{experiment}/{run}/round {number}", "round": int(number)}
 
 
-def _policy_before(number: str) -> str:
-    return BASE if int(number) == 1 else f"round {int(number) - 1}"
+def _policy_before(config: Config, experiment: str, run: str, number: str) -> str:
+    return f"round {int(number) - 1}" if int(number) > 1 else start_of(config, experiment, run) or BASE
 
 
 def _without_compute(spec: Spec) -> Spec:

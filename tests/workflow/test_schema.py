@@ -160,6 +160,33 @@ def test_faults_of_an_experiment(changes: dict[str, Any], fault: str):
     assert [line for line in found if line.startswith(wanted)], found
 
 
+def test_a_stage_and_its_data_hold_the_same_kind_of_rows():
+    data = {
+        "chats": {"source": "arithmetic_instructions", "split": "train", "size": 4},
+        "pairs": {"source": "arithmetic_preferences", "split": "train", "size": 4},
+        "best": {"source": "curated", "dataset": "chats"},
+    }
+    told = "\n".join(faults(config(data=data)))
+    assert told == "data.best.dataset: chats holds instructions, and questions are needed here; " + (
+        "train, validation, traces, best would do"
+    )
+    del data["best"]
+    stages = {
+        "tuned": {"stage": "instruct", "fixed": {"train": "train", "validation": "chats"}},
+        "ranked": {"stage": "dpo", "fixed": {"train": "pairs", "validation": "chats"}},
+        "imitated": {"stage": "sft", "fixed": {"train": "chats", "validation": "validation"}},
+    }
+    assert faults(config(data=data, experiments=stages)) == [
+        "experiments.tuned.fixed.train: train holds questions, and instructions are needed here; chats would do",
+        "experiments.ranked.fixed.validation: chats holds instructions, and preferences are needed here; "
+        "pairs would do",
+        "experiments.imitated.fixed.train: chats holds instructions, and questions are needed here; "
+        "train, validation, traces would do",
+    ]
+    (told,) = faults(config(data=data, evaluations={"z": {"dataset": "pairs"}}))
+    assert told.startswith("evaluations.z.dataset: pairs holds preferences, and questions are needed here; ")
+
+
 def test_inheritance_in_a_circle_is_named():
     def member(swept: str, key: str, source: str) -> dict[str, Any]:
         return {"stage": "grpo", "fixed": GRPO, "grid": {swept: [0.1]}, "inherit": {key: source}}

@@ -112,9 +112,27 @@ def inherited_from(wildcards):
     return sorted(set(CONFIG.experiments[wildcards.experiment].inherit.values()))
 
 
+def started_from(wildcards):
+    """The experiments whose winners a run, or any run of an experiment, starts from."""
+    run = wildcards.get("run")
+    if run is None:
+        return CONFIG.experiments[wildcards.experiment].starts()
+    start = specs.start_of(CONFIG, wildcards.experiment, run)
+    return [] if start is None else [start]
+
+
 def winners(wildcards):
-    """Input function: winners files of the experiments that this one inherits from, known once those are finished."""
-    return chosen(inherited_from(wildcards))
+    """Input function: winners files of the experiments that this one builds on, known once those are finished."""
+    return chosen(sorted({*inherited_from(wildcards), *started_from(wildcards)}))
+
+
+def starting_policy(wildcards):
+    """Input function: the policy that a run starts from, the base or that of an earlier experiment's winner."""
+    start = specs.start_of(CONFIG, wildcards.experiment, wildcards.run)
+    if start is None:
+        return BASE_MODEL
+    (winner,) = chosen([start])
+    return f"{paths.run(RESULTS, start, json.loads(Path(winner).read_text())['run'])}/model"
 
 
 def chosen(names):

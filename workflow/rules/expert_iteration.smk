@@ -4,14 +4,15 @@
 def round_model(wildcards):
     """Input function: the policy a round starts from."""
     before = int(wildcards.round) - 1
-    return f"{paths.round_folder(RUN.format(**dict(wildcards.items())), before)}/model" if before else BASE_MODEL
+    if not before:
+        return starting_policy(wildcards)
+    return f"{paths.round_folder(RUN.format(**dict(wildcards.items())), before)}/model"
 
 
 def settled(wildcards):
-    """Input function without files, for jobs behind a fine-tuning that inherits: it asks for the winners, so that the
-    job is planned anew once they are known. It would run whenever a winner was chosen again, even the same one."""
-    if wildcards.get("round") != "1":
-        winners(wildcards)
+    """Input function without files, for jobs behind what builds on winners: it asks for those, so that the job is
+    planned anew once they are known. It would run whenever a winner was chosen again, even the same one."""
+    chosen(started_from(wildcards)) if wildcards.get("round") == "1" else winners(wildcards)
     return []
 
 

@@ -4,7 +4,7 @@
 rule grpo:
     input:
         spec=spec_file(f"{RUN}/spec.json", specs.training),
-        model=BASE_MODEL,
+        model=starting_policy,
         train=dataset_of("train"),
         validation=dataset_of("validation"),
         winners=winners,
