@@ -37,7 +37,9 @@ def main(
             held.clear()
     else:
         copy(source, model)
-    records.write_table(metrics, records.table(rows, records.METRICS), provenance(plan))
+    from stages.policy.taken import taken
+
+    records.write_table(metrics, records.table(rows, records.METRICS), provenance(plan) | taken(1))
 
 
 def copy(source: ModelSource, target: Path) -> None:

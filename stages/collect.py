@@ -107,6 +107,7 @@ def summary(plan: Row, states: list[Row], counts: list[Row], rows: list[Row], wa
         "reason": failed["reason"] if failed else reason,
         "steps": sum(state["steps"] for state in states),
         "seconds": round(sum(state["seconds"] for state in states) + waited, 3),
+        **{key: max(state.get(key, 0) for state in states) for key in ("gpus", "cores")},
         "values": plan["values"] | {key: states[-1]["values"][key] for key in plan.get("inherit", {})},
         "rounds": [count | {"answer_reward": score} for count, score in zip(counts, scores, strict=True)],
     }

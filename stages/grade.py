@@ -72,12 +72,14 @@ def _grade_rollouts(spec: Path, rollouts: Path, graded: Path, metrics: Path | No
         verdicts = pool.grade(pairs, evaluation.reward)
     seconds = time.monotonic() - began
     filled = fill(sampled, verdicts)
+    sampled_with = provenance_of(rollouts)
     write_table(graded, filled, provenance(planned) | {"seconds": seconds})
-    sampling = provenance_of(rollouts).get("seconds", 0.0)
+    sampling = sampled_with.get("seconds", 0.0)
     counts = validation_metrics(filled.select(MEASURED).to_pylist(), step=0, seconds=sampling + seconds)
     if metrics is not None:
         spent = {"seconds_sample": sampling, "seconds_grade": seconds}
-        write_table(metrics, table([counts | spent], METRICS), provenance(planned))
+        hardware = {key: sampled_with[key] for key in ("gpus", "cores") if key in sampled_with}
+        write_table(metrics, table([counts | spent], METRICS), provenance(planned) | hardware)
     say(summary(planned["name"], counts))
 
 

@@ -14,6 +14,7 @@ import typer
 from stages import console, records
 from stages.config import Compute, Evaluation
 from stages.examples import batch_of, first, read_examples
+from stages.hardware import sampling_gpus
 from stages.store import State, provenance
 from stages.strict import parse, read_spec
 
@@ -37,6 +38,7 @@ def main(
     from stages.engines.rollouts import chunks, sample_rows
     from stages.parts import Parts
     from stages.policy.loading import load_tokenizer
+    from stages.policy.taken import taken
 
     began = time.monotonic()
     with State(state, plan) as held:
@@ -61,7 +63,8 @@ def main(
                 done += len(chunk)
                 parts.flush(done)
                 advance(len(chunk))
-        records.write_table(rollouts, parts.all(), provenance(plan) | {"seconds": time.monotonic() - began})
+        spent = {"seconds": time.monotonic() - began, **taken(sampling_gpus(compute))}
+        records.write_table(rollouts, parts.all(), provenance(plan) | spent)
         held.clear()
 
 

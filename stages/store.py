@@ -33,7 +33,7 @@ def digest(data: Any) -> str:
 
 
 def provenance(spec: dict[str, Any]) -> dict[str, Any]:
-    """What goes into the metadata of every output: the specification, its hash, code, versions, commit."""
+    """What goes into the metadata of every output: the specification, its hash, code, versions, commit, Slurm job."""
     versions = {}
     for name in PACKAGES:
         try:
@@ -46,6 +46,7 @@ def provenance(spec: dict[str, Any]) -> dict[str, Any]:
         "code": spec.get("code"),
         "versions": versions,
         "commit": _commit(),
+        "job": os.environ.get("SLURM_JOB_ID", ""),
     }
 
 
