@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from stages.strict import ConfigError
 
 
 @dataclass(frozen=True)
 class Sampling:
     """How to sample. `temperature` 0 is greedy. The stop string is kept in the text; the end token is kept in the ids.
 
-    Neither the end token nor a stop string ends a response before `min_tokens` tokens.
+    None of the first `min_tokens` tokens ends a response: neither as the end token nor as the end of a stop string.
     """
 
     temperature: float = 1.0
@@ -50,10 +52,35 @@ class Engine(Protocol):
         """For each request, one completion for each of its seeds, in order.
 
         A response depends on weights, prompt, sampling and its own seed, not on what else is in the batch.
+        Raises ConfigError where there is no room for a response (check_room).
         """
 
     def sync(self, model: Any) -> None:
         """Sample from the weights of `model`, a trainer's, from now on."""
+
+
+def check_room(requests: Sequence[Request], sampling: Sampling, positions: int | None) -> None:
+    """Raise ConfigError where a prompt is empty, or it and `max_tokens` more exceed the model's `positions`."""
+    for request in requests:
+        length = len(request.prompt_token_ids)
+        if not length:
+            raise ConfigError("a prompt without any token: there is nothing to sample from")
+        if positions is not None and length + sampling.max_tokens > positions:
+            raise ConfigError(
+                f"a prompt of {length} tokens and sampling_max_tokens {sampling.max_tokens} exceed the policy's "
+                f"{positions} positions; lower sampling_max_tokens, or leave examples as long as this one out"
+            )
+
+
+def response_text(
+    decode: Callable[[Sequence[int]], str], token_ids: Sequence[int], finish_reason: str, stop: Sequence[str]
+) -> str:
+    """The text of a finished response: without the end token, and up to the end of the stop string, whose last token
+    may hold more than that."""
+    text = decode(token_ids[:-1] if finish_reason == "eos" else token_ids)
+    if finish_reason == "stop":
+        text = text[: min(text.rindex(each) + len(each) for each in stop if each in text)]
+    return text
 
 
 def sample_seed(run_seed: int, step: int, example_id: str, sample_index: int) -> int:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from stages.engines.protocol import Completion, Request, Sampling
+from stages.engines.protocol import Completion, Request, Sampling, check_room, response_text
 from stages.policy.padding import right_pad
+from stages.policy.sharding import full_weights
 from stages.policy.shared_prompt import (
     DecodingCache,
     prompt_bias,
@@ -39,17 +40,22 @@ class TransformersEngine:
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = batch_size
-        self.end_ids = end_token_ids(model, tokenizer)
+        self.end_ids = end_token_ids(model.generation_config, tokenizer)
         self._texts: dict[int, str] = {}
 
     def sync(self, model: PreTrainedModel) -> None:
         """Nothing to copy where the trainer's model is this engine's own."""
-        if model is not self.model:
-            self.model.load_state_dict(model.state_dict())
+        if model is self.model:
+            return
+        own = self.model.state_dict()
+        with torch.no_grad():
+            for name, weight in full_weights(model, self.model.dtype):
+                own[name].copy_(weight)
 
     @torch.inference_mode()
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[list[Completion]]:
         """See Engine.generate. Prompts of like length go together, to keep padding low."""
+        check_room(requests, sampling, getattr(self.model.config, "max_position_embeddings", None))
         self.model.eval()
         answers: list[list[Completion]] = [[] for _ in requests]
         for batch in self._batches(requests):
@@ -60,7 +66,8 @@ class TransformersEngine:
 
     def _batches(self, requests: Sequence[Request]) -> Iterator[list[int]]:
         """Indices of requests with equally many seeds, at most `batch_size` responses together."""
-        order = sorted(range(len(requests)), key=lambda i: (len(requests[i].seeds), len(requests[i].prompt_token_ids)))
+        asked = [i for i, request in enumerate(requests) if len(request.seeds)]
+        order = sorted(asked, key=lambda i: (len(requests[i].seeds), len(requests[i].prompt_token_ids)))
         batch: list[int] = []
         for i in order:
             group = len(requests[i].seeds)
@@ -131,7 +138,7 @@ class TransformersEngine:
                 continue
             if row.token_ids[-1] in self.end_ids:
                 row.finish_reason = "eos"
-            elif len(row.token_ids) >= sampling.min_tokens and self._stopped(row.token_ids, sampling.stop):
+            elif len(row.token_ids) > sampling.min_tokens and self._stopped(row.token_ids, sampling.stop):
                 row.finish_reason = "stop"
             elif len(row.token_ids) == sampling.max_tokens:
                 row.finish_reason = "length"
@@ -152,10 +159,7 @@ class TransformersEngine:
         return self._texts[token_id]
 
     def _completion(self, row: _Row, sampling: Sampling) -> Completion:
-        ids = row.token_ids[:-1] if row.finish_reason == "eos" else row.token_ids
-        text = self.tokenizer.decode(ids)
-        if row.finish_reason == "stop":  # a token may hold more than the end of the stop string
-            text = text[: min(text.rindex(stop) + len(stop) for stop in sampling.stop if stop in text)]
+        text = response_text(self.tokenizer.decode, row.token_ids, row.finish_reason, sampling.stop)
         entropy = row.entropy / len(row.token_ids)
         return Completion(row.token_ids, row.log_probs, text, row.finish_reason, entropy)
 
@@ -202,8 +206,8 @@ class _Live:
         return tokens[index]
 
 
-def end_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+def end_token_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """All token ids that end a response: the tokenizer's, and those the model's generation config adds."""
-    found = getattr(model.generation_config, "eos_token_id", None)
+    found = getattr(generation, "eos_token_id", None)
     ids = set(found if isinstance(found, (list, tuple)) else [found]) | {tokenizer.eos_token_id}
     return sorted(i for i in ids if i is not None)
