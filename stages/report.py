@@ -28,7 +28,8 @@ def read_evaluation(name: str, values: Mapping[str, Any]) -> Evaluated:
     if len(metrics) != 1:
         raise DataError(f"{values['metrics']}: {len(metrics)} rows, one expected; delete it and run again")
     settings = {key: value for key, value in values.items() if key not in ("rollouts", "graded", "metrics")}
-    return Evaluated(name, settings, metrics[0], transcripts.read_rollouts(Path(values["graded"])))
+    rows, told = transcripts.read_rollouts(Path(values["graded"])), records.provenance_of(Path(values["metrics"]))
+    return Evaluated(name, settings, metrics[0], rows, {key: told[key] for key in ("gpus", "cores") if key in told})
 
 
 def read_experiment(name: str, config: Mapping[str, Any]) -> Experiment:
@@ -80,6 +81,7 @@ def collect(spec: Mapping[str, Any]) -> Report:
         pretraining_svg=inlined(curves.pretraining_figure(base), "base") if base else "",
         pretraining_seconds=max((row["seconds"] for row in base), default=0.0),
         provenance=dict(provenance(spec, experiments)),
+        logs=spec.get("logs", {}),
     )
 
 

@@ -33,3 +33,9 @@ def winner(results: str, experiment: str) -> str:
 def summary(results: str, experiment: str) -> str:
     """Folder of the table, curves, winner and transcripts of one experiment."""
     return f"{results}/{experiment}"
+
+
+def log(stage: str, *names: str) -> str:
+    """What a stage said: a file; of expert iteration, the last one of a run's, beside those of the rounds."""
+    path = "/".join(("logs", stage, *names))
+    return f"{path}/collect.log" if stage == "expert_iteration" else f"{path}.log"

@@ -127,7 +127,18 @@ def report(config: Config, page: str) -> Spec:
             for name, experiment in config.experiments.items()
             if name in shown(config, page)
         },
+        "logs": logs(config, page),
     }
+
+
+def logs(config: Config, page: str) -> dict[str, str]:
+    """Output, named as the page's table of provenance names it -> the log of the job that made it."""
+    found = {"base model": paths.log("base_model")}
+    found |= {f"evaluation {name}": paths.log("sample", name) for name in shown_evaluations(config, page)}
+    for name in shown(config, page):
+        stage = config.experiments[name].stage
+        found |= {f"{name}/{run}": paths.log(stage, name, run) for run in config.runs[name]}
+    return found
 
 
 def shown(config: Config, page: str) -> tuple[str, ...]:

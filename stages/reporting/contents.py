@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stages.reporting import buckets as bucketing
-from stages.reporting import entropy, ladder, leaderboard, rounds, transcripts, wording
+from stages.reporting import entropy, hours, ladder, leaderboard, rounds, transcripts, wording
 from stages.reporting import readings as reading
 from stages.reporting.ladder import Rung
 from stages.reporting.references import Reference
@@ -22,6 +22,7 @@ class Evaluated:
     values: Mapping[str, Any]
     metrics: Mapping[str, Any]
     rows: Sequence[Mapping[str, Any]]
+    hardware: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def buckets(self) -> list[bucketing.Bucket]:
@@ -66,6 +67,14 @@ class Experiment:
         return reading.readings(self.order, self.references)
 
     @property
+    def account(self) -> hours.Account:
+        return hours.total(hours.of_job(run.seconds, run.hardware) for one in self.order for run in one.runs)
+
+    @property
+    def spent(self) -> str:
+        return hours.sentence(self.account)
+
+    @property
     def has_rounds(self) -> bool:
         return rounds.has_rounds(self.order)
 
@@ -89,6 +98,7 @@ class Report:
     pretraining_svg: str
     pretraining_seconds: float
     provenance: Mapping[str, Mapping[str, Any]]
+    logs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rungs(self) -> list[Rung]:
@@ -100,10 +110,16 @@ class Report:
         return [run for one in self.experiments for configuration in one.order for run in configuration.runs]
 
     @property
-    def seconds(self) -> float:
-        """Wall-clock of all jobs added up, as if they had run one after the other."""
-        evaluated = sum(one.metrics.get("seconds") or 0.0 for one in self.evaluations)
-        return self.pretraining_seconds + evaluated + sum(run.seconds for run in self.runs)
+    def accounts(self) -> dict[str, hours.Account]:
+        """What each part of the ladder took. Seconds are those of all jobs, as if they had run one after the other."""
+        base = self.provenance.get("base model")
+        found = {"base policy": hours.of_job(self.pretraining_seconds, base)} if base is not None else {}
+        found |= {one.name: hours.of_job(one.metrics.get("seconds") or 0.0, one.hardware) for one in self.evaluations}
+        return found | {one.name: one.account for one in self.experiments}
+
+    @property
+    def account(self) -> hours.Account:
+        return hours.total(self.accounts.values())
 
     @property
     def commits(self) -> list[str]:
@@ -153,7 +169,8 @@ def tells(report: Report) -> dict[str, str]:
         "Data (examples)": ", ".join(data) or "none",
         "Evaluations": ", ".join(one.name for one in report.evaluations) or "none",
         "Training": status_words(report),
-        "Time, all jobs added up": wording.duration(report.seconds),
+        "Time, all jobs added up": wording.duration(report.account.seconds),
+        "Spent": hours.words(report.account),
         "Commit": ", ".join(report.commits) or "unknown",
     }
 
@@ -190,7 +207,7 @@ def data_table(report: Report) -> tuple[list[str], list[list[Any]]]:
 
 def provenance_table(report: Report) -> tuple[list[str], list[list[Any]]]:
     rows = [
-        [name, facts.get("spec_hash") or "–", facts.get("code") or "–", facts.get("commit") or "–"]
+        [name, *(facts.get(key) or "–" for key in ("spec_hash", "code", "commit", "job")), report.logs.get(name, "–")]
         for name, facts in report.provenance.items()
     ]
-    return ["output", "specification", "code", "commit"], rows
+    return ["output", "specification", "code", "commit", "Slurm job", "log"], rows

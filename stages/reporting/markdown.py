@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stages.reporting import contents, entropy, ladder, leaderboard, rounds, tables, wording
+from stages.reporting import contents, entropy, hours, ladder, leaderboard, rounds, tables, wording
 from stages.reporting.contents import Experiment, Report
 from stages.reporting.tables import cell, write_markdown
 
@@ -13,7 +13,7 @@ def experiment(one: Experiment, level: int = 1) -> str:
     """The summary of one experiment: the result in words, then the tables that show it."""
     title, below = "#" * level, "#" * (level + 1)
     parts = [f"{title} {cell(one.name)}", one.description, cell(one.outcome)]
-    parts += ["\n".join(f"- {cell(said)}" for said in one.readings)]
+    parts += ["\n".join(f"- {cell(said)}" for said in one.readings), one.spent]
     if one.leaderboard:
         said = [*leaderboard.facts(one.leaderboard), leaderboard.verdict(one.leaderboard)]
         parts += [f"{below} Within the budget", *map(cell, said)]
@@ -48,6 +48,8 @@ def report(found: Report) -> str:
     if found.spending:
         parts += ["## How each method spends entropy", cell(entropy.sentence(found.spending))]
         parts += [write_markdown(*entropy.trajectories_table(found.spending))]
+    if found.accounts:
+        parts += ["## Spent", write_markdown(*hours.table(found.accounts))]
     if found.data:
         parts += ["## Data", write_markdown(*contents.data_table(found))]
     parts += ["## Provenance", write_markdown(*contents.provenance_table(found))]

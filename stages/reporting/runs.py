@@ -26,6 +26,7 @@ class Run:
     reason: str = ""
     steps: int = 0
     seconds: float = 0.0
+    hardware: Mapping[str, Any] = field(default_factory=dict)  # gpus and cores, where the run says so
     train: tuple[dict[str, Any], ...] = ()
     validation: tuple[dict[str, Any], ...] = ()
     rounds: tuple[dict[str, Any], ...] = ()  # of expert iteration: what each sampled, kept and reached
@@ -146,6 +147,7 @@ def read_run(folder: Path, path: str, values: Mapping[str, Any] | None = None) -
         reason=status.get("reason") or "",
         steps=status.get("steps") or 0,
         seconds=status.get("seconds") or 0.0,
+        hardware={key: status[key] for key in ("gpus", "cores") if key in status},
         train=tuple(row for row in rows if row["kind"] == "train"),
         validation=tuple(row for row in rows if row["kind"] == "validation"),
         rounds=tuple(status.get("rounds") or ()),

@@ -54,7 +54,7 @@ def write_run(
     records.write_table(folder / "generations.parquet", records.table(rows, ROLLOUTS), facts)
     last = metrics[-1] if metrics else {"step": 0, "seconds": 0.0}
     body = {"status": status, "reason": reason, "steps": last["step"], "seconds": last["seconds"], "values": values}
-    write_json(folder / "status.json", body)
+    write_json(folder / "status.json", body | {"gpus": 2, "cores": 8})
     return folder
 
 

@@ -44,6 +44,7 @@ def results(tmp_path_factory):
         "evaluations": {"zero_shot": write_evaluation(folder / "evaluations/zero_shot", rows)},
         "experiments": {"lr_sweep": {**EXPERIMENT, "summary": str(summary), "winner": str(winner), "runs": runs}},
         "base_metrics": str(folder / "base.parquet"),
+        "logs": {"evaluation zero_shot": "logs/sample/zero_shot.log"},
     }
     write_json(folder / "report.spec.json", whole)
     report.report(folder / "report.spec.json", folder / "report.html", folder / "report.md")
@@ -177,3 +178,15 @@ def test_programs_start_without_torch_or_matplotlib():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(found.stdout) == []
+
+
+def test_the_report_says_what_was_spent_and_where_each_log_lies(results):
+    """Four runs on two GPUs: three of 20 s, one that broke after 8 s."""
+    text, page = (results / "report.md").read_text(), (results / "report.html").read_text()
+    spent = "Spent: 0.038 GPU-hours (4 runs, 68 s)."
+    for said in (spent, "logs/sample/zero_shot.log"):
+        assert said in text
+        assert said in page
+    assert spent in (results / "lr_sweep/table.md").read_text()
+    assert "| all | 6 |" in text
+    assert "do not say on what they ran" in text  # the base policy and the evaluation

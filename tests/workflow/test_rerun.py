@@ -54,6 +54,13 @@ def test_every_declared_output_is_there(finished: Tree):
         assert (results / path).stat().st_size > 0, path
 
 
+def test_the_logs_that_a_report_names_are_there(finished: Tree):
+    logs = json.loads((finished / "results/report.spec.json").read_text())["logs"]
+    assert set(logs) >= {"base model", "evaluation zero_shot", "rates/learning_rate=0.003/seed=0", "rounds/seed=0"}
+    assert [path for path in logs.values() if not (finished / path).is_file()] == []
+    assert logs["rounds/seed=0"] in (finished / "results/report.md").read_text()
+
+
 def test_jobs_are_told_their_share_of_the_cores(finished: Tree):
     assert "threads 2 2" in (finished / "logs/base_model.log").read_text()
     assert "threads 1 1" in (finished / "logs/sft/imitation/seed=0.log").read_text()
