@@ -64,6 +64,7 @@ def sft_step(run: Any) -> list[Row]:
     from stages.algorithm.sft import sft_loss
     from stages.examples import batch_of
     from stages.policy.optimizer import scheduled, step_optimizer
+    from stages.policy.processes import dealt, gather
     from stages.policy.scoring import make_sequences, score, template_pays
 
     settings = run.settings
@@ -71,14 +72,14 @@ def sft_step(run: Any) -> list[Row]:
     batch = [tokenized(run, row) for row in batch_of(run.train, settings.train_batch_size, run.step, settings.seed)]
     num_tokens = sum(len(response) for _, response in batch)
     loss = entropy = 0.0
-    for part in micro_batches(batch, settings.micro_batch_tokens):
+    for part, weight in dealt(micro_batches(batch, settings.micro_batch_tokens)):
         sequences = make_sequences([p for p, _ in part], [r for _, r in part], run.model.device)
         shared = settings.share_prompts and template_pays(run.model, sequences)
         log_probs, entropies = score(run.model, sequences, temperature=1.0, shared=shared, with_entropy=True)
-        partial = sft_loss(log_probs, sequences.response_mask, num_tokens)
+        partial = weight * sft_loss(log_probs, sequences.response_mask, num_tokens)
         partial.backward()
         loss += partial.item()
-        entropy += entropies.sum().item() / num_tokens
+        entropy += weight * entropies.sum().item() / num_tokens
     rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
     norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
     run.engine.sync(run.model)
@@ -92,9 +93,9 @@ def sft_step(run: Any) -> list[Row]:
             "num_examples": run.responses,
             "num_tokens": num_tokens,
             "learning_rate": rate,
-            "loss": loss,
+            "loss": sum(gather(loss)),
             "gradient_norm": norm,
-            "token_entropy": entropy,
+            "token_entropy": sum(gather(entropy)),
             "length": num_tokens / len(batch),
             "seconds_train": time.monotonic() - began,
         }

@@ -1,4 +1,8 @@
-"""Training state as safetensors and JSON: weights, optimiser moments, and whatever small facts the loop keeps."""
+"""Training state as safetensors and JSON: weights, optimiser moments, and whatever small facts the loop keeps.
+
+The files hold whole tensors and look the same whatever number of processes wrote them, so that a run can go on with
+another number.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +11,56 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, load_model, save_file, save_model
-from torch import nn
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
+from stages.policy.sharding import split_like, weights_once, whole
 from stages.records import DataError
 from stages.store import write_json
 
 
-def save_training(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, facts: dict[str, Any]) -> None:
-    """Write `policy.safetensors`, `optimizer.safetensors`, `trainer.json` into a folder."""
-    save_model(model, str(folder / "policy.safetensors"))
+def save_training(
+    folder: Path | None, model: nn.Module, optimizer: torch.optim.Optimizer, facts: dict[str, Any]
+) -> None:
+    """Write `policy.safetensors`, `optimizer.safetensors`, `trainer.json` into a folder.
+
+    Every process that holds a part has to call this; those without a `folder` write nothing.
+    """
     state = optimizer.state_dict()["state"]
     moments = {f"{index}/{name}": value for index, entry in state.items() for name, value in entry.items()}
-    save_file({key: value.contiguous() for key, value in moments.items()}, folder / "optimizer.safetensors")
-    write_json(folder / "trainer.json", facts)
+    files = {"policy.safetensors": weights_once(model), "optimizer.safetensors": moments}
+    for name, tensors in files.items():
+        gathered = {}
+        for key, tensor in tensors.items():
+            value = whole(tensor.detach())
+            if folder:
+                gathered[key] = value.cpu().contiguous()
+        if folder:
+            save_file(gathered, folder / name)
+    if folder:
+        write_json(folder / "trainer.json", facts)
 
 
 def load_training(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Put a state written by `save_training` back, bit for bit; returns the facts."""
     try:
-        load_model(model, str(folder / "policy.safetensors"))
+        _fill(weights_once(model), load_file(folder / "policy.safetensors"))
         moments = load_file(folder / "optimizer.safetensors")
         facts = json.loads((folder / "trainer.json").read_text())
     except Exception as error:  # safetensors raises its own, undeclared types
         raise DataError(f"{folder}: not a usable training state ({error}); delete it and run again") from error
-    state: dict[int, dict[str, torch.Tensor]] = {}
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
     for key, value in moments.items():
         index, name = key.split("/")
-        state.setdefault(int(index), {})[name] = value
+        state.setdefault(int(index), {})[name] = split_like(value, parameters[int(index)])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return facts
+
+
+@torch.no_grad()
+def _fill(weights: dict[str, Tensor], values: dict[str, Tensor]) -> None:
+    if weights.keys() != values.keys():
+        raise ValueError(f"weights of another model: {', '.join(sorted(weights.keys() ^ values.keys())[:3])}, …")
+    for name, weight in weights.items():
+        weight.copy_(split_like(values[name], weight))

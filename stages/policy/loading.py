@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from transformers.utils.logging import disable_progress_bar
 
 from stages import console
-from stages.policy.sharding import full_weights
+from stages.policy.sharding import weights_once, whole
 from stages.records import DataError
 from stages.strict import ConfigError
 
@@ -96,9 +96,10 @@ def save_policy(
     Every process of a policy that is split over several has to call this; those without a `folder` write nothing.
     """
     weights = {}
-    for name, tensor in full_weights(model, dtype):
+    for name, tensor in weights_once(model).items():
+        value = whole(tensor.detach().to(dtype or tensor.dtype))
         if folder:
-            weights[name] = tensor.cpu()
+            weights[name] = value.cpu()
     if not folder:
         return
     with torch.device("meta"):  # the architecture alone: its own weights would be the split ones

@@ -1,4 +1,4 @@
-"""AdamW with a schedule that is a pure function of the step, so that nothing but moments needs saving."""
+"""AdamW or RMSprop, with a schedule that is a pure function of the step, so that nothing but moments needs saving."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ import math
 import torch
 from torch import nn
 
+from stages.policy.sharding import whole
 
-def make_optimizer(model: nn.Module, betas: tuple[float, float], weight_decay: float) -> torch.optim.AdamW:
-    """AdamW, fused. The learning rate comes with each step."""
+
+def make_optimizer(
+    model: nn.Module, betas: tuple[float, float], weight_decay: float, kind: str = "adamw"
+) -> torch.optim.Optimizer:
+    """AdamW, fused, or RMSprop, which keeps one moment instead of two and has no `betas`. The learning rate comes with
+    each step."""
+    if kind == "rmsprop":
+        return torch.optim.RMSprop(model.parameters(), weight_decay=weight_decay)
     return torch.optim.AdamW(model.parameters(), betas=betas, weight_decay=weight_decay, fused=True)
 
 
@@ -30,11 +37,11 @@ SCHEDULES = {
 
 
 def step_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, learning_rate: float, max_norm: float) -> float:
-    """Clip, update, clear gradients. Returns the gradient norm before clipping.
+    """Clip, update, clear gradients. Returns the gradient norm before clipping, over all processes.
 
     A non-finite gradient is not applied: the norm is returned as it is and weights and moments stay.
     """
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()
+    norm = whole(torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)).item()
     if math.isfinite(norm):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate

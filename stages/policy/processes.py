@@ -46,8 +46,13 @@ def joined(compute: Compute) -> Iterator[None]:
     alone = {"store": distributed.HashStore(), "rank": 0, "world_size": 1} if started == 1 else {}
     distributed.init_process_group(backend, timeout=PATIENCE, **alone)
     CONSOLE.quiet = not leads()
-    yield  # after an error the process ends as it is: taking leave would wait for processes that wait for this one
-    distributed.destroy_process_group()
+    parts = started == 1
+    try:
+        yield
+        parts = True
+    finally:
+        if parts:  # else the process ends as it is: taking leave could wait for processes that wait for this one
+            distributed.destroy_process_group()
 
 
 def splits(compute: Compute) -> bool:

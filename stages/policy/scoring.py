@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from stages.algorithm.log_probs import chunked_log_probs
 from stages.policy.padding import right_pad
+from stages.policy.sharding import within_forward
 from stages.policy.shared_prompt import (
     TrainingCache,
     common_prefix,
@@ -66,18 +67,22 @@ def score(
 
     Gradients reach the model through the log-probs; the entropies carry none.
     """
-    hidden = _shared_hidden(model, batch) if shared else _plain_hidden(model, batch)
     mask = batch.response_mask
-    head = model.get_output_embeddings()
-    log_probs, entropy = chunked_log_probs(
-        hidden[mask],
-        head.weight,
-        batch.response_ids[mask],
-        bias=head.bias,
-        temperature=temperature,
-        chunk=chunk_rows(len(head.weight), hidden.device),
-        with_entropy=with_entropy,
-    )
+
+    def forward() -> tuple[Tensor, Tensor | None]:
+        hidden = _shared_hidden(model, batch) if shared else _plain_hidden(model, batch)
+        head = model.get_output_embeddings()
+        return chunked_log_probs(
+            hidden[mask],
+            head.weight,
+            batch.response_ids[mask],
+            bias=head.bias,
+            temperature=temperature,
+            chunk=chunk_rows(len(head.weight), hidden.device),
+            with_entropy=with_entropy,
+        )
+
+    log_probs, entropy = within_forward(model, forward)
     padded = log_probs.new_zeros(mask.shape).masked_scatter(mask, log_probs)
     return padded, None if entropy is None else entropy.new_zeros(mask.shape).masked_scatter(mask, entropy)
 

@@ -65,6 +65,13 @@ def split_like(tensor: Tensor, example: Tensor) -> Tensor:
     return distribute_tensor(tensor, example.device_mesh, example.placements, src_data_rank=None)
 
 
+def weights_once(model: nn.Module) -> dict[str, Tensor]:
+    """Every weight, which may be split, under the first of its names: a tied one is there once."""
+    named = model.state_dict(keep_vars=True)
+    first = {id(tensor): name for name, tensor in reversed(named.items())}
+    return {name: named[name] for name in named if first[id(named[name])] == name}
+
+
 def full_weights(model: nn.Module, dtype: torch.dtype | None = None) -> Iterator[tuple[str, Tensor]]:
     """Whole weights by name, one at a time, in `dtype`, tied ones under each of their names.
 
@@ -75,10 +82,13 @@ def full_weights(model: nn.Module, dtype: torch.dtype | None = None) -> Iterator
 
 
 class Follower:
-    """In place of an engine where another process samples: takes its part in gathering the weights."""
+    """In place of an engine where another process samples: takes its part in gathering the weights, in `dtype`."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
 
     def sync(self, model: nn.Module) -> None:
-        for _ in full_weights(model):
+        for _ in full_weights(model, self.dtype):
             pass
 
     def generate(self, *_: Any) -> None:

@@ -7,6 +7,7 @@ would add exactly zero to the gradient; they still count in the denominators.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from stages.algorithm.policy_gradient import (
 )
 from stages.config import Grpo
 from stages.policy.optimizer import scheduled, step_optimizer
+from stages.policy.processes import dealt, gather, totals
 from stages.policy.scoring import Sequences, make_sequences, score
 from stages.policy.shared_prompt import supported
 
@@ -94,18 +96,22 @@ def per_token(values: Sequence[Sequence[float]], width: int, device: torch.devic
     return torch.tensor([[*row, *[0.0] * (width - len(row))] for row in values], device=device)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def old_log_probs(model: PreTrainedModel, rows: list[Row], settings: Grpo) -> None:
     """Fill `old_log_probs` of each row with the trainer's own, once per rollout batch, if training needs them."""
     if not needs_old_log_probs(settings):
         return
-    for units in micro_batches(units_of(rows, settings), settings.micro_train_batch_size):
+    places = {id(row): place for place, row in enumerate(rows)}
+    scored = []
+    for units, weight in dealt(micro_batches(units_of(rows, settings), settings.micro_train_batch_size)):
         sequences = to_tensors(units, model.device).sequences
         log_probs, _ = score(
             model, sequences, temperature=settings.sampling_temperature, shared=shares(model, settings)
         )
-        for row, values in zip([row for unit in units for row in unit], log_probs.tolist(), strict=True):
-            row["old_log_probs"] = values[: row["num_response_tokens"]]
+        here = [places[id(row)] for unit in units for row in unit]
+        scored += zip(here, log_probs.tolist(), strict=True) if weight else []
+    for place, values in itertools.chain(*gather(scored)):
+        rows[place]["old_log_probs"] = values[: rows[place]["num_response_tokens"]]
 
 
 def shares(model: PreTrainedModel, settings: Grpo) -> bool:
@@ -123,7 +129,7 @@ def update(
     num_tokens = sum(row["num_response_tokens"] for row in rows)
     live = [unit for unit in units_of(rows, settings) if any(signal_of(row, settings) for row in unit)]
     loss, seen = 0.0, Seen()
-    for units in micro_batches(live, settings.micro_train_batch_size):
+    for units, weight in dealt(micro_batches(live, settings.micro_train_batch_size)):
         batch = to_tensors(units, model.device)
         mask = batch.sequences.response_mask
         log_probs, _ = score(
@@ -144,7 +150,7 @@ def update(
             weights, cut = truncated_importance_weights(old, batch.sampler_log_probs, settings.sampler_ratio_cap)
             per_token_loss = per_token_loss * weights
             facts |= {"sampler_weight": weights, "sampler_capped": cut}
-        partial = aggregate(
+        partial = weight * aggregate(
             per_token_loss,
             mask,
             settings.length_normalization,
@@ -154,12 +160,13 @@ def update(
         )
         partial.backward()
         loss += partial.item()
-        seen.add(mask, log_probs.detach(), batch, facts)
+        if weight:
+            seen.add(mask, log_probs.detach(), batch, facts)
     rate = scheduled(
         step, settings.n_grpo_steps, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction
     )
     norm = step_optimizer(model, optimizer, rate, settings.max_grad_norm)
-    return {"loss": loss, "gradient_norm": norm, "learning_rate": rate} | seen.columns()
+    return {"loss": sum(gather(loss)), "gradient_norm": norm, "learning_rate": rate} | seen.columns()
 
 
 # What update's facts are called as METRICS columns, as means over response tokens.
@@ -167,7 +174,7 @@ SHARES = {"clipped": "clip_fraction", "sampler_weight": "sampler_weight", "sampl
 
 
 class Seen:
-    """Sums over the response tokens that went through the model."""
+    """Sums over the response tokens that went through the model, here; `columns` is about those of all processes."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -189,5 +196,7 @@ class Seen:
         self.sums[name] = self.sums.get(name, 0.0) + values.double().sum().item()
 
     def columns(self) -> Row:
-        means = {name: total / self.tokens for name, total in self.sums.items()} if self.tokens else {}
-        return means | ({} if self.ratio_max is None else {"ratio_max": self.ratio_max})
+        tokens = sum(gather(self.tokens))
+        means = {name: total / tokens for name, total in totals(self.sums).items()}
+        highest = [value for value in gather(self.ratio_max) if value is not None]
+        return means | ({"ratio_max": max(highest)} if highest else {})

@@ -1,0 +1,176 @@
+"""Processes under torchrun train as one does: same losses, same weights, and either goes on where the other was."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from stages import grpo, sft, training
+from stages.policy.loading import save_policy
+from stages.records import EXAMPLES, METRICS, ROLLOUTS, TIMINGS, read_table, table, write_table
+from stages.strict import ConfigError
+from stages.tasks import arithmetic
+from tests.tiny import qwen, tokenizer
+
+COMMON = {
+    "train": "train",
+    "validation": "validation",
+    "learning_rate": 1e-3,
+    "train_batch_size": 8,
+    "sampling_max_tokens": 8,
+    "sampling_min_tokens": 2,
+    "num_validation_examples": 2,
+    "eval_every": 3,
+    "checkpoint_every": 1,
+}
+VALUES = {
+    "sft": COMMON | {"n_sft_steps": 3, "micro_batch_tokens": 600},
+    "grpo": COMMON
+    | {"n_grpo_steps": 3, "rollout_batch_size": 8, "group_size": 4, "gradient_accumulation_steps": 4}
+    | {"loss_type": "grpo_clip", "epochs_per_rollout_batch": 2, "training_reward": "random"},
+}
+STEPS = {"sft": sft.sft_step, "grpo": grpo.grpo_step}
+TOTALS = {"sft": sft.total_steps, "grpo": lambda settings, _: settings.n_grpo_steps}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("inputs")
+    rows = arithmetic.examples("train", 12, 0)
+    answers = [row | {"response": f" </think> <answer> {row['ground_truth']} </answer>"} for row in rows]
+    write_table(folder / "train.parquet", table(answers, EXAMPLES))
+    write_table(folder / "validation.parquet", table(arithmetic.examples("validation", 2, 0), EXAMPLES))
+    save_policy(qwen(), tokenizer(), folder / "model")
+    return folder
+
+
+def files_of(inputs: Path, out: Path, stage: str, compute: dict, **changes) -> training.Files:
+    out.mkdir(parents=True, exist_ok=True)
+    spec = {"stage": stage, "name": f"test/{stage}", "code": "stages@0", "values": VALUES[stage] | changes}
+    (out / "spec.json").write_text(json.dumps(spec | {"compute": compute}))
+    names = ("state", "metrics", "generations", "checkpoint", "status")
+    return training.Files(
+        spec=out / "spec.json",
+        model=inputs / "model",
+        train=inputs / "train.parquet",
+        validation=inputs / "validation.parquet",
+        **{name: out / name for name in names},
+        rollouts=out / "rollouts" if stage == "grpo" else None,
+    )
+
+
+class Stop(Exception):
+    pass
+
+
+def run(files: training.Files, stage: str, stop_before: int | None = None) -> None:
+    """The stage in this process; before step `stop_before` it dies, and its state stays."""
+
+    def step(held):
+        if held.step == stop_before:
+            raise Stop
+        return STEPS[stage](held)
+
+    with training.opened(stage, files, TOTALS[stage]) as held:
+        training.train(held, step)
+
+
+def launch(files: training.Files, stage: str) -> subprocess.CompletedProcess:
+    """The stage's program in two processes, as the workflow starts it."""
+    paths = {key: value for key, value in asdict(files).items() if value and key != "winners"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", f"stages.{stage}", *(str(part) for key, path in paths.items() for part in (f"--{key}", path))]
+    return subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+
+
+def assert_same_metrics(one: training.Files, two: training.Files) -> None:
+    rows, others = (read_table(files.metrics, METRICS).to_pylist() for files in (one, two))
+    assert len(rows) == len(others)
+    for name in (name for name in METRICS.names if name not in TIMINGS and name != "kind"):
+        found, expected = ([-1.0 if row[name] is None else row[name] for row in each] for each in (rows, others))
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-5), name
+
+
+def assert_same_tensors(file: Path, other: Path) -> None:
+    torch.testing.assert_close(load_file(file), load_file(other), atol=1e-5, rtol=1e-5)
+
+
+def test_what_one_process_began_two_go_on_with(inputs, tmp_path):
+    straight = files_of(inputs, tmp_path / "straight", "sft", {})
+    run(straight, "sft")
+    parted = files_of(inputs, tmp_path / "parted", "sft", {})
+    with pytest.raises(Stop):
+        run(parted, "sft", stop_before=1)
+    files_of(inputs, tmp_path / "parted", "sft", {"train_processes": 2})
+    done = launch(parted, "sft")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("going on from step 1 of 3") == 1, "the first process alone reports"
+    assert_same_metrics(parted, straight)
+    assert_same_tensors(parted.checkpoint / "model.safetensors", straight.checkpoint / "model.safetensors")
+
+
+def test_what_two_processes_began_one_goes_on_with(inputs, tmp_path, monkeypatch):
+    parted = files_of(inputs, tmp_path / "parted", "grpo", {"train_processes": 2})
+    nowhere = replace(parted, metrics=inputs / "train.parquet" / "metrics")  # known when it is written, at the end
+    done = launch(nowhere, "grpo")
+    assert done.returncode != 0
+    assert "train.parquet" in done.stderr
+    straight = files_of(inputs, tmp_path / "straight", "grpo", {})
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(training.Run, "finish", run_into_stop)
+        run(straight, "grpo")
+    for name in ("policy.safetensors", "optimizer.safetensors"):
+        assert_same_tensors(parted.state / "step_00000003" / name, straight.state / "step_00000003" / name)
+    for files in (parted, straight):
+        files_of(inputs, files.state.parent, "grpo", {})
+        run(files, "grpo", stop_before=3)
+    assert_same_metrics(parted, straight)
+    assert_same_tensors(parted.checkpoint / "model.safetensors", straight.checkpoint / "model.safetensors")
+    rows = [read_table(files.rollouts, ROLLOUTS).to_pylist() for files in (parted, straight)]
+    assert [row["response_token_ids"] for row in rows[0]] == [row["response_token_ids"] for row in rows[1]]
+
+
+def run_into_stop(held) -> None:
+    raise Stop
+
+
+def test_another_number_of_processes_than_told_is_an_error(inputs, tmp_path):
+    files = files_of(inputs, tmp_path, "sft", {"train_processes": 2})
+    with pytest.raises(ConfigError, match=r"compute\.train_processes is 2, but 1 were started.*torchrun"):
+        run(files, "sft")
+
+
+@pytest.mark.parametrize("stage", VALUES)
+def test_in_bfloat16_weights_take_steps_below_its_spacing(inputs, tmp_path, stage):
+    """At 1e-6 a step is far below bfloat16's spacing around a weight of 0.2, which is 1e-3."""
+    files = files_of(inputs, tmp_path, stage, {"dtype": "bfloat16"}, learning_rate=1e-6)
+    with pytest.raises(Stop):
+        run(files, stage, stop_before=1)
+    before, after = (
+        load_file(inputs / "model" / "model.safetensors"),
+        load_file(files.state / "step_00000001" / "policy.safetensors"),
+    )
+    moved = torch.cat([(after[key].float() - before[key].float()).abs().flatten() for key in after])
+    assert 1e-7 < moved.max() < 3e-6
+    assert (moved > 0).float().mean() > 0.5
+
+
+@pytest.mark.parametrize("stage", VALUES)
+def test_in_bfloat16_losses_are_those_of_float32_but_for_rounding(inputs, tmp_path, stage):
+    losses = []
+    for dtype in ("float32", "bfloat16"):
+        files = files_of(inputs, tmp_path / dtype, stage, {"dtype": dtype})
+        run(files, stage)
+        losses.append([row["loss"] for row in read_table(files.metrics, METRICS).to_pylist() if row["kind"] == "train"])
+    if stage == "sft":  # GRPO samples from rounded weights: other responses
+        assert losses[1] == pytest.approx(losses[0], rel=2e-2)
+    stored = load_file(files.checkpoint / "model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.bfloat16}
