@@ -238,6 +238,8 @@ class Aligned(Trained):
     `num_generations` of their instructions, to be read. Micro-batches hold at most `micro_batch_tokens`, padded.
     """
 
+    prompt: ClassVar[str] = "alpaca"
+
     num_examples: Count = "full"
     n_epochs: Positive = 1
     micro_batch_tokens: Positive = 16384

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from stages import records
 
 Row = dict[str, Any]
 
 
-def read_examples(path: Path, needs_response: bool = False, may_be_empty: bool = False) -> list[Row]:
+def read_examples(
+    path: Path, schema: pa.Schema = records.EXAMPLES, needs_response: bool = False, may_be_empty: bool = False
+) -> list[Row]:
     """A dataset's rows; an empty one, or one without responses where they are needed, is an error."""
-    rows = records.read_table(path, records.EXAMPLES).to_pylist()
+    rows = records.read_table(path, schema).to_pylist()
     if not rows and not may_be_empty:
         raise records.DataError(f"{path}: no examples; check the dataset's entry in the config")
     if needs_response and any(row["response"] is None for row in rows):

@@ -17,11 +17,15 @@ AVERAGES = {
     "length": "length",
     "right": "length_correct",
     "wrong": "length_incorrect",
+    "loss": "loss",
+    "perplexity": "perplexity",
+    "preferred": "preference_accuracy",
+    "margin": "reward_margin",
 }
 
 
 def generations_table(rows: Sequence[Row], averages: Row, title: str) -> Table:
-    """The first SHOWN rollouts of a validation, and over all of them rewards, entropy (nats) and lengths (tokens).
+    """The first SHOWN rollouts of a validation, and what was measured over all of them, in nats and tokens.
 
     Text of the policy is shown as it is, with line ends made visible; it never acts as markup.
     """
@@ -41,7 +45,7 @@ def generations_table(rows: Sequence[Row], averages: Row, title: str) -> Table:
             Text(visible(row["prompt"][-100:])),
             Text(visible(row["response"])),
             Text(row["ground_truth"]),
-            f"{row['format_reward']:.0f}/{row['answer_reward']:.0f}",
+            "" if row.get("verdict") is None else f"{row['format_reward']:.0f}/{row['answer_reward']:.0f}",
             "" if row["mean_token_entropy"] is None else f"{row['mean_token_entropy']:.3f}",
             str(row["num_response_tokens"]),
         )

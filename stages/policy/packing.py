@@ -2,14 +2,16 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
+from transformers import PreTrainedModel
 
+from stages.policy.scoring import make_sequences, score
 from stages.tasks.prompts import render
 
 
@@ -78,6 +80,53 @@ def iterate_batches(dataset: Dataset, batch_size: int, shuffle: bool, seed: int 
     """
     generator = torch.Generator().manual_seed(seed)
     return DataLoader(dataset, batch_size=batch_size, shuffle=shuffle, generator=generator)
+
+
+class Epochs:
+    """Tokenised documents, packed for every epoch in an order of its own, which follows from (seed, epoch).
+
+    A chunk holds `seq_length` + 1 tokens, of which the last is the first of the next chunk: all but the last are read,
+    all but the first are predicted. Every epoch has as many chunks, `len(epochs)`, and drops the rest.
+    """
+
+    def __init__(self, documents: Sequence[Sequence[int]], seq_length: int, seed: int) -> None:
+        self.documents = documents
+        self.seq_length = seq_length
+        self.seed = seed
+        self._packed: tuple[int, list[list[int]]] | None = None
+
+    def __len__(self) -> int:
+        return max(sum(map(len, self.documents)) - 1, 0) // self.seq_length
+
+    def chunks(self, epoch: int) -> list[list[int]]:
+        """The chunks of one epoch; the newest epoch asked for is kept."""
+        if self._packed is None or self._packed[0] != epoch:
+            order = list(self.documents)
+            random.Random(f"{self.seed}/{epoch}").shuffle(order)
+            self._packed = epoch, cut(order, self.seq_length)
+        return self._packed[1]
+
+    def batch(self, size: int, step: int, n_epochs: int) -> list[list[int]]:
+        """The `step`-th batch, from 0, of all epochs in a row; the last one may be smaller."""
+        last = min((step + 1) * size, len(self) * n_epochs)
+        places = [divmod(position, len(self)) for position in range(step * size, last)]
+        return [self.chunks(epoch)[index] for epoch, index in places]
+
+
+def cut(documents: Sequence[Sequence[int]], seq_length: int) -> list[list[int]]:
+    """Documents in one stream, cut into chunks of `seq_length` tokens and the one after them; the rest is dropped."""
+    stream = [token for document in documents for token in document]
+    return [stream[at : at + seq_length + 1] for at in range(0, len(stream) - seq_length, seq_length)]
+
+
+def chunk_nll(model: PreTrainedModel, chunks: Sequence[Sequence[int]]) -> Tensor:
+    """Negative log-likelihood in nats, summed over all tokens of the chunks but the first of each; a scalar.
+
+    Documents of a chunk see those before them, as in the handout.
+    """
+    sequences = make_sequences([chunk[:1] for chunk in chunks], [chunk[1:] for chunk in chunks], model.device)
+    log_probs, _ = score(model, sequences, temperature=1.0, shared=False)
+    return -log_probs.sum()
 
 
 def _read_documents(path: str | PathLike) -> Iterator[tuple[str, str]]:

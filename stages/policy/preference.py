@@ -1,11 +1,75 @@
-"""The DPO loss of one preference pair, from two models and a tokenizer."""
+"""Preference pairs as tokens, and their log-probabilities, which is all that DPO sees of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from stages.algorithm.dpo import dpo_loss
 from stages.algorithm.log_probs import get_response_log_probs
 from stages.policy.packing import Tokenizer, encode_document
+from stages.policy.processes import dealt, gather
+from stages.policy.scoring import make_sequences, score
+from stages.policy.shared_prompt import supported
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two documents in the Alpaca template, as tokens: what both begin with, and how each goes on from there.
+
+    The shared beginning is at least the template with the prompt. Its log-probability is the same in both documents and
+    cancels in DPO, so that it need not be scored; either continuation ends in EOS and is never empty.
+    """
+
+    prompt: list[int]
+    chosen: list[int]
+    rejected: list[int]
+
+    def __len__(self) -> int:
+        """Tokens of the longer document."""
+        return len(self.prompt) + max(len(self.chosen), len(self.rejected))
+
+
+def encode_pair(tokenizer: Tokenizer, prompt: str, chosen: str, rejected: str) -> Pair:
+    better, worse = (encode_document(tokenizer, prompt, text) for text in (chosen, rejected))
+    most = min(len(better), len(worse)) - 1
+    shared = next((at for at in range(most) if better[at] != worse[at]), most)
+    return Pair(better[:shared], better[shared:], worse[shared:])
+
+
+def pair_log_probs(model: PreTrainedModel, pairs: Sequence[Pair], share: bool) -> Tensor:
+    """Log-probabilities [N, 2] in nats of each pair's chosen and rejected continuation, with gradients.
+
+    With `share`, and where the architecture can, the shared beginning goes through the model once for both.
+    """
+    continuations = [tokens for pair in pairs for tokens in (pair.chosen, pair.rejected)]
+    sequences = make_sequences([pair.prompt for pair in pairs], continuations, model.device)
+    log_probs, _ = score(model, sequences, temperature=1.0, shared=share and supported(model))
+    return log_probs.sum(-1).view(-1, 2)
+
+
+def micro_batches(pairs: Sequence[Pair], budget: int) -> list[list[int]]:
+    """Places of `pairs` in parts that hold at most `budget` tokens each with their padding, alike lengths together."""
+    parts: list[list[int]] = [[]]
+    for place in sorted(range(len(pairs)), key=lambda place: len(pairs[place])):
+        if parts[-1] and 2 * (len(parts[-1]) + 1) * len(pairs[place]) > budget:
+            parts.append([])
+        parts[-1].append(place)
+    return parts
+
+
+@torch.no_grad()
+def all_log_probs(model: PreTrainedModel, pairs: Sequence[Pair], budget: int, share: bool) -> list[list[float]]:
+    """`pair_log_probs` of many pairs, [[chosen, rejected], ...] in their order, on every process."""
+    found: list[tuple[int, list[float]]] = []
+    for part, weight in dealt(micro_batches(pairs, budget)):
+        values = pair_log_probs(model, [pairs[place] for place in part], share).tolist()
+        found += zip(part, values, strict=True) if weight else ()
+    return [value for _, value in sorted(scored for one in gather(found) for scored in one)]
 
 
 def compute_per_instance_dpo_loss(

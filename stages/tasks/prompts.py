@@ -20,6 +20,8 @@ PROMPTS: dict[str, str] = {
     "r1_zero": _read("r1_zero"),
     "question_only": _read("question_only"),
     "alpaca_sft": _read("alpaca_sft"),
+    # What stands before the response in a document of alpaca_sft: the policy goes on from there.
+    "alpaca": _read("alpaca_sft").removesuffix("{response}\n").replace("{instruction}", "{question}"),
     "gsm8k_zero_shot": _read("gsm8k_zero_shot"),
     "mmlu_zero_shot": _read("mmlu_zero_shot"),
     "zero_shot_system_prompt": _read("zero_shot_system_prompt"),

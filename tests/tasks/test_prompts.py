@@ -28,13 +28,20 @@ def test_strings_are_the_published_ones(name):
 
 
 def test_every_file_is_named_and_every_name_has_a_file():
-    assert sorted(PROMPTS) == sorted(path.stem for path in FOLDER.iterdir()) == sorted(PUBLISHED)
+    assert sorted(path.stem for path in FOLDER.iterdir()) == sorted(PUBLISHED)
+    assert set(PROMPTS) - set(PUBLISHED) == {"alpaca"}
+
+
+def test_a_document_is_the_alpaca_prompt_and_the_response():
+    document = render("alpaca_sft", instruction="Add {response}.", response="Done.\n")
+    assert document == render("alpaca", question="Add {response}.") + "Done.\n\n"
 
 
 def test_slots_of_every_prompt():
     assert {name: slots(name) for name in PROMPTS} == {
         "r1_zero": ["question"],
         "question_only": ["question"],
+        "alpaca": ["question"],
         "gsm8k_zero_shot": ["question"],
         "alpaca_sft": ["instruction", "response"],
         "zero_shot_system_prompt": ["instruction"],
@@ -87,7 +94,7 @@ def test_one_field_never_fills_the_slot_of_another(instruction, response):
             {"subject": "a", "question": "b", "options": ["c", "d"]},
             r"lacks options\[2\], options\[3\]",
         ),
-        ("r2_zero", {"question": "a"}, "unknown prompt 'r2_zero'; known: alpaca_sft, "),
+        ("r2_zero", {"question": "a"}, "unknown prompt 'r2_zero'; known: alpaca, alpaca_sft, "),
     ],
 )
 def test_fields_must_be_those_of_the_prompt(name, fields, message):

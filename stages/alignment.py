@@ -1,0 +1,40 @@
+"""What instruction tuning and DPO share: documents in the Alpaca template, and answers to read at each validation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from stages.engines.rollouts import VALIDATION, sample_rows
+from stages.policy.processes import leads
+
+Row = dict[str, Any]
+
+
+def total_steps(num_items: int, settings: Any) -> int:
+    """Optimiser steps that see `num_items` chunks or pairs `n_epochs` times; the last batch may be smaller."""
+    return math.ceil(num_items * settings.n_epochs / settings.train_batch_size)
+
+
+def answers(run: Any, column: str) -> list[Row]:
+    """Ungraded ROLLOUTS rows: the policy's answers to the first `num_generations` instructions of the validation set.
+
+    The dataset's own answer, `column`, stands beside each as its ground truth.
+    """
+    shown = run.validation[: run.settings.num_generations]
+    if not shown or not leads():
+        return []
+    examples = [
+        {"example_id": row["example_id"], "question": row["prompt"], "ground_truth": row[column]} for row in shown
+    ]
+    return sample_rows(
+        run.engine,
+        run.tokenize,
+        examples,
+        run.settings,
+        step=run.updates,
+        group_size=1,
+        seed_step=VALIDATION,
+        model=run.name,
+        run=run.name,
+    )

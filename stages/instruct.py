@@ -1,0 +1,143 @@
+"""Instruction tuning (the assignment's supplement, section 4): token-mean NLL of packed documents, prompts included.
+
+python -m stages.instruct --spec … --model … --train … --validation … --state … --metrics … …
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stages import console
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+Input = Annotated[Path, typer.Option(exists=True)]
+Output = Annotated[Path, typer.Option()]
+Row = dict[str, Any]
+
+
+@app.command()
+def main(
+    spec: Input,
+    model: Input,
+    train: Input,
+    validation: Input,
+    state: Output,
+    metrics: Output,
+    generations: Output,
+    checkpoint: Output,
+    status: Output,
+    winners: Annotated[list[Path] | None, typer.Option(help="winners to inherit values from; repeatable")] = None,
+) -> None:
+    """Fine-tune a policy on instructions and responses, packed; validation is the NLL of held-out ones."""
+    from stages import training
+
+    files = training.Files(
+        spec=spec,
+        model=model,
+        train=train,
+        validation=validation,
+        state=state,
+        metrics=metrics,
+        generations=generations,
+        checkpoint=checkpoint,
+        status=status,
+        winners=winners or (),
+    )
+    tune(files)
+
+
+def tune(files: Any, step: Any = None) -> None:
+    """The whole stage; `step` takes the place of `instruct_step`."""
+    from stages import training
+    from stages.alignment import total_steps
+    from stages.policy.packing import Epochs, cut
+
+    with training.opened("instruct", files) as run:
+        settings = run.settings
+        epochs = Epochs(documents(run, run.train), settings.seq_length, settings.seed)
+        held_out = cut(documents(run, run.validation), settings.seq_length)
+        for file, chunks in ((files.train, len(epochs)), (files.validation, len(held_out))):
+            refuse_too_little(file, chunks, settings.seq_length)
+        run.total = total_steps(len(epochs), settings)
+        training.train(run, partial(step or instruct_step, epochs=epochs), partial(held_out_loss, chunks=held_out))
+
+
+def documents(run: Any, rows: list[Row]) -> list[list[int]]:
+    from stages.policy.packing import encode_document
+
+    return [encode_document(run.tokenizer, row["prompt"], row["response"]) for row in rows]
+
+
+def refuse_too_little(file: Path, chunks: int, seq_length: int) -> None:
+    from stages.records import DataError
+
+    if not chunks:
+        raise DataError(f"{file}: not enough text for one chunk of seq_length {seq_length}; give more, or shorten it")
+
+
+def instruct_step(run: Any, epochs: Any) -> list[Row]:
+    """One optimiser step over `train_batch_size` chunks."""
+    from stages.policy.optimizer import scheduled, step_optimizer
+    from stages.policy.packing import chunk_nll
+    from stages.policy.processes import dealt, gather
+
+    settings = run.settings
+    began = time.monotonic()
+    batch = epochs.batch(settings.train_batch_size, run.step, settings.n_epochs)
+    num_tokens = sum(len(chunk) - 1 for chunk in batch)
+    loss = 0.0
+    for part, weight in dealt(micro_batches(batch, settings)):
+        share = weight * chunk_nll(run.model, part) / num_tokens
+        share.backward()
+        loss += share.item()
+    rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
+    norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
+    run.engine.sync(run.model)
+    run.updates += 1
+    run.responses += len(batch)
+    return [
+        {
+            "step": run.updates,
+            "kind": "train",
+            "seconds": run.seconds(),
+            "num_examples": run.responses,
+            "num_tokens": num_tokens,
+            "learning_rate": rate,
+            "loss": sum(gather(loss)),
+            "gradient_norm": norm,
+            "seconds_train": time.monotonic() - began,
+        }
+    ]
+
+
+def held_out_loss(run: Any, chunks: list[list[int]]) -> tuple[Row, list[Row]]:
+    """METRICS columns of the packed validation set, and answers to some of its instructions."""
+    import torch
+
+    from stages.alignment import answers
+    from stages.policy.packing import chunk_nll
+    from stages.policy.processes import dealt, gather
+
+    num_tokens = sum(len(chunk) - 1 for chunk in chunks)
+    nll = 0.0
+    with torch.no_grad():
+        for part, weight in dealt(micro_batches(chunks, run.settings)):
+            nll += weight * chunk_nll(run.model, part).item()
+    loss = sum(gather(nll)) / num_tokens
+    row = {"num_examples": len(run.validation), "num_tokens": num_tokens, "loss": loss, "perplexity": math.exp(loss)}
+    return row, answers(run, "response")
+
+
+def micro_batches(chunks: list[list[int]], settings: Any) -> list[list[list[int]]]:
+    size = max(1, settings.micro_batch_tokens // settings.seq_length)
+    return [chunks[at : at + size] for at in range(0, len(chunks), size)]
+
+
+if __name__ == "__main__":
+    console.run(app)
