@@ -124,16 +124,22 @@ def update(
     """Accumulate the gradient of the batch `rows`, clip it, take one optimiser step at `step`'s learning rate.
 
     Returns METRICS columns. Ratio and clip statistics, and the gap to the sampler, are over the response tokens that
-    went through the model; the loss is that of the whole batch.
+    went through the model; the loss is that of the whole batch. `token_entropy` (nats, over the same tokens) is there
+    where the sampler could not tell it.
     """
+    untold = any(row.get("mean_token_entropy") is None for row in rows)
     num_tokens = sum(row["num_response_tokens"] for row in rows)
     live = [unit for unit in units_of(rows, settings) if any(signal_of(row, settings) for row in unit)]
     loss, seen = 0.0, Seen()
     for units, weight in dealt(micro_batches(live, settings.micro_train_batch_size)):
         batch = to_tensors(units, model.device)
         mask = batch.sequences.response_mask
-        log_probs, _ = score(
-            model, batch.sequences, temperature=settings.sampling_temperature, shared=shares(model, settings)
+        log_probs, entropy = score(
+            model,
+            batch.sequences,
+            temperature=settings.sampling_temperature,
+            shared=shares(model, settings),
+            with_entropy=untold,
         )
         per_token_loss, facts = compute_policy_gradient_loss(
             log_probs,
@@ -150,6 +156,8 @@ def update(
             weights, cut = truncated_importance_weights(old, batch.sampler_log_probs, settings.sampler_ratio_cap)
             per_token_loss = per_token_loss * weights
             facts |= {"sampler_weight": weights, "sampler_capped": cut}
+        if entropy is not None:
+            facts["entropy"] = entropy
         partial = weight * aggregate(
             per_token_loss,
             mask,
@@ -170,7 +178,12 @@ def update(
 
 
 # What update's facts are called as METRICS columns, as means over response tokens.
-SHARES = {"clipped": "clip_fraction", "sampler_weight": "sampler_weight", "sampler_capped": "sampler_capped"}
+MEANS = {
+    "clipped": "clip_fraction",
+    "entropy": "token_entropy",
+    "sampler_weight": "sampler_weight",
+    "sampler_capped": "sampler_capped",
+}
 
 
 class Seen:
@@ -188,7 +201,7 @@ class Seen:
             ratio = facts["ratio"][mask]
             self._sum("ratio_mean", ratio)
             self.ratio_max = max(self.ratio_max or 0.0, ratio.max().item())
-        for name, column in SHARES.items():
+        for name, column in MEANS.items():
             if name in facts:
                 self._sum(column, facts[name][mask])
 

@@ -44,6 +44,7 @@ def rollouts(model) -> list[dict]:
             "response_token_ids": completion.token_ids,
             "sampler_log_probs": completion.log_probs,
             "num_response_tokens": len(completion.token_ids),
+            "mean_token_entropy": completion.mean_entropy,
         }
         for i, group in enumerate(answers)
         for completion in group
@@ -197,3 +198,18 @@ def test_without_a_cap_the_sampler_has_no_say():
     found, metrics = gradient(settings(), sampler_off_by=-3.0)
     assert torch.equal(found, plain)
     assert metrics["sampler_gap"] == pytest.approx(3.0, abs=1e-4)
+
+
+def test_the_trainer_tells_the_entropy_where_the_sampler_could_not():
+    model, config = qwen(), settings()
+    rows = rollouts(model)
+    told = [row["mean_token_entropy"] for row in rows]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    assert "token_entropy" not in update(model, optimizer, rows, config, 0)
+    for row in rows:
+        row["mean_token_entropy"] = None
+    found = update(model, optimizer, rows, config, 0)["token_entropy"]
+    trained = [i for i in range(len(rows)) if i // GROUP in (0, 2)]  # the groups whose rewards differ
+    tokens = [rows[i]["num_response_tokens"] for i in trained]
+    expected = sum(told[i] * n for i, n in zip(trained, tokens, strict=True)) / sum(tokens)
+    assert found == pytest.approx(expected, abs=1e-4)
