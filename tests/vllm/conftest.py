@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from itertools import count
-
 import pytest
 
 from stages.config import Compute
@@ -15,15 +12,23 @@ from tests.tiny import tokenizer
 pytest.register_assert_rewrite("tests.engines.contract")
 
 
-@pytest.fixture
-def open_vllm(tmp_path):
-    """`open_vllm(model, batch_size=64, **compute)`: vLLM, in this process, on a copy of `model`."""
-    number = count()
+@pytest.fixture(scope="session")
+def open_vllm(tmp_path_factory):
+    """`open_vllm(model, batch_size=64, **compute)`: vLLM in this process, with the weights of `model`.
+
+    Engines are kept and given new weights: opening one takes seconds, and one that is thrown away takes down what it
+    shares with all others of its process.
+    """
+    engines = {}
 
     def opened(model, batch_size: int = 64, **compute):
-        folder = tmp_path / f"policy-{next(number)}"
-        save_policy(model, tokenizer(), folder)
-        return open_engine(Compute(engine="vllm", **compute), folder, model, tokenizer(), batch_size)
+        key = (type(model), batch_size, *compute.items())
+        if key in engines:
+            engines[key].sync(model)
+        else:
+            folder = tmp_path_factory.mktemp("policy")
+            save_policy(model, tokenizer(), folder)
+            engines[key] = open_engine(Compute(engine="vllm", **compute), folder, model, tokenizer(), batch_size)
+        return engines[key]
 
-    yield opened
-    gc.collect()
+    return opened
