@@ -1,13 +1,14 @@
 # make demo    set up .venv, then the main experiments of the CPU ladder, up to results/report.html
 # make test    set up .venv, then the tests
 # make test-extras  the tests of optional parts: Reasoning Gym (needs a C compiler to install), Weights & Biases
+# make test-slurm   the tests of the Slurm profile, on a Slurm of one node that it installs (root, Debian or Ubuntu)
 # make lint    style of Python and Snakemake files
 # make picture redraw the graph of the rules in README.md
 PYTHON ?= $(shell for p in python3.12 python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 BIN = .venv/bin
 
-.PHONY: demo test test-extras lint picture clean
+.PHONY: demo test test-extras test-slurm lint picture clean
 
 demo: .venv/installed
 	$(BIN)/snakemake --cores $(CORES)
@@ -19,6 +20,10 @@ test: .venv/installed
 test-extras: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gym,wandb]'
 	$(BIN)/pytest tests/extras --override-ini norecursedirs=
+
+test-slurm: .venv/installed
+	tests/slurm/cluster.sh check
+	$(BIN)/pytest tests/slurm --override-ini norecursedirs=.hypothesis
 
 lint: .venv/installed
 	$(BIN)/ruff check .
