@@ -53,6 +53,15 @@ def test_a_config_file_replaces_the_default_one(fresh: Tree):
     assert planned == {BASE_MODEL, "Write the report"}
 
 
+def test_training_stages_of_several_processes_start_under_torchrun(fresh: Tree):
+    planned = fresh.snakemake("-n", "-p", "--config", "compute={train_processes: 4}").stdout
+    commands = [line for line in planned.splitlines() if " -m stages." in line]
+    launched = {line.partition(" -m stages.")[2].split()[0] for line in commands if "torch.distributed.run" in line}
+    assert {"sft", "grpo"} <= launched <= {"sft", "grpo", "instruct", "dpo"}
+    assert all("PYTHONSAFEPATH=1" in line for line in commands if "--standalone --nproc-per-node 4 -m" in line)
+    assert "torch.distributed.run" not in fresh.snakemake("-n", "-p").stdout
+
+
 def test_another_preset_may_not_overwrite_results(finished: Tree):
     record = (finished / "results/preset.json").read_text()
     finished.edit("config.yaml", "preset: test", "preset: other")

@@ -26,6 +26,14 @@ PYTHON = (
     f"OMP_WAIT_POLICY=PASSIVE PYTHONUNBUFFERED=1 PYTHONPATH={shlex.quote(str(CODE))}"
     f" {shlex.quote(sys.executable)} -P"
 )
+# Training stages of several processes start under torchrun, one per GPU of one node; docs/processes.md tells of several
+# nodes. The variable is what -P is to the processes that torchrun starts: none of them looks for code where it stands.
+TRAIN = (
+    PYTHON
+    if CONFIG.compute.train_processes == 1
+    else f"PYTHONSAFEPATH=1 {PYTHON} -m torch.distributed.run --standalone"
+    f" --nproc-per-node {CONFIG.compute.train_processes}"
+)
 
 TRAINING_GPUS = hardware.training_gpus(CONFIG.compute)
 SAMPLING_GPUS = hardware.sampling_gpus(CONFIG.compute)
