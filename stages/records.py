@@ -195,6 +195,16 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
         raise DataError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
 
 
+def count_rows(path: Path) -> int:
+    """How many rows a file of any schema has; raises DataError naming it."""
+    try:
+        return pq.read_metadata(path).num_rows
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
+
+
 def provenance_of(path: Path) -> dict[str, Any]:
     """What `write_table` recorded beside the data: specification hash, code fingerprint, versions, commit."""
     metadata = pq.read_schema(path).metadata or {}

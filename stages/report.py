@@ -13,7 +13,7 @@ import typer
 
 from stages import records
 from stages.console import run, say
-from stages.records import EXAMPLES, METRICS, DataError
+from stages.records import METRICS, DataError
 from stages.reporting import canvas, curves, entropy, ladder, page, transcripts
 from stages.reporting.contents import Evaluated, Experiment, Report
 from stages.reporting.markdown import report as as_markdown
@@ -73,7 +73,7 @@ def collect(spec: Mapping[str, Any]) -> Report:
         preset=spec["preset"],
         model=spec["model"],
         data=spec.get("data", {}),
-        sizes={name: records.read_table(Path(file), EXAMPLES).num_rows for name, file in files.items()},
+        sizes={name: records.count_rows(Path(file)) for name, file in files.items()},
         evaluations=[read_evaluation(name, values) for name, values in spec.get("evaluations", {}).items()],
         experiments=experiments,
         spending=spending,

@@ -16,20 +16,21 @@ from stages.records import DataError
 from stages.reporting import canvas, curves, leaderboard, markdown, tables, transcripts, wording
 from stages.reporting.contents import Experiment
 from stages.reporting.references import read_references
-from stages.reporting.runs import METRIC, Configuration, configurations, ranked, read_runs
+from stages.reporting.runs import Configuration, configurations, ranked, read_runs
 from stages.store import new_directory, write_json
 from stages.strict import read_spec
 
 
 def winner_facts(name: str, order: Sequence[Configuration]) -> dict[str, Any]:
     """The winner with its score and the runner-up's: what the winners file leaves out to keep its bytes."""
-    best = order[0]
-    facts: dict[str, Any] = {"experiment": name, "run": best.path, "values": dict(best.values), "metric": METRIC}
+    best, measure = order[0], order[0].measure
+    facts: dict[str, Any] = {"experiment": name, "run": best.path, "values": dict(best.values)}
+    facts |= {"metric": measure.column}
     facts |= {"score": best.score, "seeds": [one.seed for one in best.runs], "scores": best.scores}
     if len(order) > 1:
         second = order[1]
         facts["runner_up"] = {"run": second.path, "values": dict(second.values), "score": second.score}
-        facts["lead"] = best.score - second.score
+        facts["lead"] = measure.ahead(best.score, second.score)
     return facts | {"sentence": wording.outcome(order)}
 
 

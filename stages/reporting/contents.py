@@ -10,6 +10,7 @@ from stages.reporting import buckets as bucketing
 from stages.reporting import entropy, hours, ladder, leaderboard, rounds, transcripts, wording
 from stages.reporting import readings as reading
 from stages.reporting.ladder import Rung
+from stages.reporting.measures import ANSWERS, Measure
 from stages.reporting.references import Reference
 from stages.reporting.runs import Configuration, Run
 
@@ -63,6 +64,10 @@ class Experiment:
         return wording.outcome(self.order)
 
     @property
+    def measure(self) -> Measure:
+        return self.order[0].measure
+
+    @property
     def readings(self) -> list[str]:
         return reading.readings(self.order, self.references)
 
@@ -103,7 +108,13 @@ class Report:
     @property
     def rungs(self) -> list[Rung]:
         rungs = [ladder.from_evaluation(one.name, one.values, one.metrics) for one in self.evaluations]
-        return rungs + [rung for one in self.experiments for rung in ladder.rungs_of(one.name, one.stage, one.order)]
+        answering = [one for one in self.experiments if one.measure == ANSWERS]
+        return rungs + [rung for one in answering for rung in ladder.rungs_of(one.name, one.stage, one.order)]
+
+    @property
+    def legends(self) -> list[str]:
+        """What the tables' columns mean, for each measure that an experiment is judged by."""
+        return list(dict.fromkeys(one.measure.legend for one in self.experiments))
 
     @property
     def runs(self) -> list[Run]:

@@ -9,11 +9,11 @@ from typing import Any
 from stages.reporting import canvas, wording
 from stages.reporting.canvas import COLOURS, DASHES, MARKERS, MUTED, PAPER, STYLE, WIDTH
 from stages.reporting.lines import (
-    DIAGNOSTICS,
     LENGTHS,
     PRETRAINING,
     Panel,
     budget,
+    diagnostic_panels,
     line,
     longest,
     time_unit,
@@ -72,7 +72,7 @@ def experiment_figure(name: str, order: Sequence[Configuration], references: Seq
 
 def _rows(order: Sequence[Configuration]) -> list[tuple[list[Panel], int, float]]:
     """For each row of the figure: the panels that have data, its number of columns, its height."""
-    first, others = validation_panels(order), with_data(order, DIAGNOSTICS)
+    first, others = validation_panels(order), diagnostic_panels(order)
     columns = 4 if len(others) in (4, 7, 8) else 3
     rows = [(first, max(2, len(first)), FIRST_ROW)]
     rows += [(others[at : at + columns], columns, OTHER_ROWS) for at in range(0, len(others), columns)]

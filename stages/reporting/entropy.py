@@ -9,8 +9,9 @@ from typing import Any
 
 from stages.reporting import canvas, wording
 from stages.reporting.lines import Panel, line, time_unit
+from stages.reporting.measures import ANSWERS
 from stages.reporting.references import on_policy
-from stages.reporting.runs import METRIC, Configuration, Run, column, measured
+from stages.reporting.runs import Configuration, Run, column, measured
 
 METHODS = {"expert iteration": "#d55e00", "on-policy GRPO": "#0072b2", "off-policy GRPO": "#009e73"}
 LINESTYLES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)))
@@ -44,7 +45,8 @@ def trajectory(name: str, stage: str, one: Configuration) -> Trajectory | None:
     """None where the stage does not sample its own training data, or fewer than two validations have an entropy."""
     method = method_of(stage, one)
     runs = [replace(run, validation=_with_entropy(run)) for run in one.runs]
-    reward, entropy = (line(runs, Panel("", key, "validation", x="seconds")) for key in (METRIC, "token_entropy"))
+    columns = (ANSWERS.column, "token_entropy")
+    reward, entropy = (line(runs, Panel("", key, "validation", x="seconds")) for key in columns)
     if method is None or reward is None or entropy is None or len(entropy.x) < 2:
         return None
     return Trajectory(name, method, entropy.x, reward.middle, entropy.middle)
@@ -52,7 +54,7 @@ def trajectory(name: str, stage: str, one: Configuration) -> Trajectory | None:
 
 def _with_entropy(run: Run) -> tuple[dict[str, Any], ...]:
     """Validation rows with reward and entropy; where validation did not measure entropy, that of training by then."""
-    rows = [row for row in run.validation if measured(row.get(METRIC))]
+    rows = [row for row in run.validation if measured(row.get(ANSWERS.column))]
     if not column(rows, "token_entropy"):
         trained = [row for row in run.train if measured(row.get("token_entropy"))]
         at = [row["step"] for row in trained]

@@ -9,7 +9,13 @@ from typing import Any
 from stages.reporting import wording
 from stages.reporting.runs import Configuration, by_value, column, mean
 
-KINDS = {"sft": "SFT", "expert_iteration": "expert iteration", "grpo": "GRPO"}
+KINDS = {
+    "sft": "SFT",
+    "expert_iteration": "expert iteration",
+    "grpo": "GRPO",
+    "instruct": "instruction tuning",
+    "dpo": "DPO",
+}
 STAGE_ORDER = tuple(KINDS)
 
 
@@ -88,7 +94,7 @@ def _seeds(one: Configuration) -> str:
 
 
 def in_order(experiments: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Names from the ladder's foot upwards: SFT, expert iteration, GRPO; an experiment after those it inherits from or
+    """Names from the ladder's foot upwards: stages in the order of KINDS; an experiment after those it inherits from or
     is compared with; then by name. (The specification is JSON with sorted keys, so the order of config.yaml is lost.)
     """
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from stages.reporting import canvas, wording
 from stages.reporting.lines import SECONDS, budget, line, time_unit
-from stages.reporting.runs import METRIC, Configuration, Run, mean, measured
+from stages.reporting.measures import ANSWERS
+from stages.reporting.runs import Configuration, Run, mean, measured
 from stages.reporting.tables import cell
 
 HEADER = ("accuracy", "name", "link to curve", "description")
@@ -34,9 +35,9 @@ class Entry:
 
 
 def entry(name: str, description: str, order: Sequence[Configuration]) -> Entry | None:
-    """The row of an experiment's winner; None where its runs have no budget."""
+    """The row of an experiment's winner; None where its runs have no budget or answer no questions."""
     best, limit = order[0], budget(order)
-    if limit is None:
+    if limit is None or best.measure != ANSWERS:
         return None
     last = [row for run in best.runs if (row := _last_within(run, limit))]
     label = wording.label(best.values, wording.varying(order)) if len(order) > 1 else ""
@@ -44,7 +45,7 @@ def entry(name: str, description: str, order: Sequence[Configuration]) -> Entry 
         name=name,
         description="; ".join(filter(None, [description, label])),
         budget=limit,
-        accuracy=mean(row[METRIC] for row in last) if len(last) == len(best.runs) else None,
+        accuracy=mean(row[ANSWERS.column] for row in last) if len(last) == len(best.runs) else None,
         questions=min((row["num_examples"] or 0 for row in last), default=0),
         seconds=max((row["seconds"] for row in last), default=0.0),
         step=max((row["step"] for row in last), default=0),
@@ -56,7 +57,7 @@ def entry(name: str, description: str, order: Sequence[Configuration]) -> Entry 
 
 def _last_within(run: Run, limit: float) -> dict[str, Any] | None:
     """The last validation that had ended when the budget had."""
-    rows = [row for row in run.validation if measured(row.get(METRIC)) and row["seconds"] <= limit]
+    rows = [row for row in run.validation if measured(row.get(ANSWERS.column)) and row["seconds"] <= limit]
     return rows[-1] if rows else None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from stages.reporting.measures import ANSWERS, Measure
 from stages.reporting.runs import Configuration, Run, column, mean, measured
 from stages.reporting.wording import varying
 
@@ -43,6 +44,11 @@ DIAGNOSTICS = (
     Panel("Zero-variance groups (share)", "zero_variance_groups", "train"),
     Panel("Responses cut off (share)", "truncated", "either"),
     Panel("Clip fraction", "clip_fraction", "train"),
+    Panel("Training loss (nats)", "loss", "train", floor=None),
+    Panel("Train preference accuracy", "preference_accuracy", "train", floor=None),
+    Panel("Implicit reward margin (nats)", "reward_margin", "train", floor=None),
+    Panel("Log-prob of chosen responses (nats)", "chosen_log_prob", "train", floor=None),
+    Panel("Log-prob of rejected responses (nats)", "rejected_log_prob", "train", floor=None),
 )
 LENGTHS = (
     Panel("Response length (tokens)", "length", "either", floor=None),
@@ -164,13 +170,25 @@ def with_data(found: Sequence[Configuration], panels: Iterable[Panel]) -> list[P
 
 
 def validation_panels(found: Sequence[Configuration]) -> list[Panel]:
-    """Validation reward by steps and by wall-clock, and by round or by examples where steps alone mislead."""
+    """What runs are judged by, by steps and by wall-clock, and by round or by examples where steps alone mislead."""
     panels = [STEPS, SECONDS]
     if any(run.rounds for one in found for run in one.runs):
         panels.append(ROUNDS)
     elif SIZES & set(varying(found)):
         panels.append(EXAMPLES)
-    return with_data(found, panels)
+    return with_data(found, [_judging(panel, found[0].measure) for panel in panels])
+
+
+def _judging(panel: Panel, measure: Measure) -> Panel:
+    """A panel of answer rewards as one of what the stage is judged by. A loss is drawn without the axis' foot at 0."""
+    title = panel.title.replace(ANSWERS.words, measure.words)
+    return replace(panel, title=title, column=measure.column, floor=panel.floor if measure.higher_is_better else None)
+
+
+def diagnostic_panels(found: Sequence[Configuration]) -> list[Panel]:
+    """What explains the result. The loss of policy gradient is no measure of anything, so answers are shown without."""
+    answers = found[0].measure == ANSWERS
+    return with_data(found, [panel for panel in DIAGNOSTICS if not (answers and panel.column == "loss")])
 
 
 def budget(found: Iterable[Configuration]) -> float | None:

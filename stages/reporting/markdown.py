@@ -17,13 +17,12 @@ def experiment(one: Experiment, level: int = 1) -> str:
     if one.leaderboard:
         said = [*leaderboard.facts(one.leaderboard), leaderboard.verdict(one.leaderboard)]
         parts += [f"{below} Within the budget", *map(cell, said)]
-    parts += [f"{below} Configurations (mean over seeds, range of the final reward in brackets)"]
+    parts += [
+        f"{below} Configurations (mean over seeds, range of the {one.measure.when} {one.measure.short} in brackets)"
+    ]
     parts += [write_markdown(*tables.configuration_table(one.order, one.references)), f"{below} Runs"]
     parts += [write_markdown(*tables.run_table(one.order, one.references))]
-    parts += [
-        "Reward is the answer reward on the validation set. Final values are means of the last three rows; entropy, "
-        "gradient norm and lengths (in tokens) are of training where a stage measures them there."
-    ]
+    parts += [one.measure.legend]
     if one.has_rounds:
         parts += [f"{below} Rounds", write_markdown(*rounds.rounds_table(one.order)), rounds.LEGEND]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"

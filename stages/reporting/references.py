@@ -9,7 +9,8 @@ from typing import Any
 
 from stages.records import DataError
 from stages.reporting import wording
-from stages.reporting.runs import METRIC, Configuration, Run, configurations, mean, measured, read_planned
+from stages.reporting.measures import Measure
+from stages.reporting.runs import Configuration, Run, configurations, mean, measured, read_planned
 from stages.strict import read_spec
 
 
@@ -59,18 +60,18 @@ def against(best: Configuration, reference: Reference) -> str:
     beyond its start, the end alone is left to compare.
     """
     other = reference.configuration
-    said = [f"final answer reward {_beside(best.score, other.score)}"]
+    said = [f"{best.measure.when} {best.measure.words} {_beside(best.score, other.score, best.measure)}"]
     trained = all(_end(run, "step") for run in (*best.runs, *other.runs))
     for key, words in (("step", lambda n: f"{n} optimiser steps"), ("seconds", wording.duration)):
         ends = [_end(run, key) for run in (*best.runs, *other.runs)]
         if trained:
             here, there = (_reached(one.runs, key, min(ends)) for one in (best, other))
-            said.append(f"after {words(min(ends))} {_beside(here, there)}")
+            said.append(f"after {words(min(ends))} {_beside(here, there, best.measure)}")
     return f"Beside the {reference.label}: {'; '.join(said)}.{_other_questions(best, other)}"
 
 
 def _validated(run: Run) -> list[dict[str, Any]]:
-    return [row for row in run.validation if measured(row.get(METRIC))]
+    return [row for row in run.validation if measured(row.get(run.measure.column))]
 
 
 def _end(run: Run, key: str) -> float | None:
@@ -79,15 +80,15 @@ def _end(run: Run, key: str) -> float | None:
 
 def _reached(runs: Iterable[Run], key: str, limit: float) -> float | None:
     """Mean over seeds of the last validation within the limit; None where a run had not validated by then."""
-    last = [[row[METRIC] for row in _validated(run) if row[key] <= limit][-1:] for run in runs]
+    last = [[row[run.measure.column] for row in _validated(run) if row[key] <= limit][-1:] for run in runs]
     return mean(value for (value,) in last) if all(last) else None
 
 
-def _beside(here: float | None, there: float | None) -> str:
+def _beside(here: float | None, there: float | None, measure: Measure) -> str:
     text = f"{wording.fixed(here)} here, {wording.fixed(there)} there"
     if here is None or there is None:
         return text
-    lead = round(here, 3) - round(there, 3)  # of the printed numbers, which the reader can subtract
+    lead = measure.ahead(round(here, 3), round(there, 3))  # of the printed numbers, which the reader can subtract
     if abs(lead) < 5e-4:
         return f"{text} (level)"
     return f"{text} ({wording.fixed(abs(lead))} {'ahead' if lead > 0 else 'behind'})"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from stages.reporting import wording
-from stages.reporting.runs import METRIC, Configuration, Run, column, mean, measured
+from stages.reporting.measures import ANSWERS
+from stages.reporting.runs import Configuration, Run, column, mean, measured
 
 COUNTS = ("responses", "questions", "correct", "solved", "duplicates", "kept")
 MOST_BOUNDARIES = 12
@@ -30,7 +31,7 @@ def rounds_table(order: Sequence[Configuration], first: int | None = None) -> tu
             rows.append([*name, "0", *("–" for _ in COUNTS), wording.fixed(run.start)])
             for number, found in enumerate(run.rounds, 1):
                 counts = [_count(found, key) for key in COUNTS]
-                rows.append([*name, str(number), *counts, wording.fixed(found.get(METRIC))])
+                rows.append([*name, str(number), *counts, wording.fixed(found.get(ANSWERS.column))])
     return [*keys, "seed", "round", *COUNTS, "answer reward after"], rows
 
 
@@ -61,7 +62,7 @@ def rounds_sentence(best: Configuration) -> str:
 
 def _scores(one: Configuration) -> list[float]:
     """Mean over seeds of the answer reward after each round that all of them have."""
-    seeds = [[found.get(METRIC) for found in run.rounds] for run in one.runs]
+    seeds = [[found.get(ANSWERS.column) for found in run.rounds] for run in one.runs]
     return [mean(at) for at in zip(*seeds, strict=False) if all(measured(score) for score in at)]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from stages import records
 from stages.records import METRICS, DataError
+from stages.reporting.measures import ANSWERS, Measure, measure_of
 
-METRIC = "answer_reward"
 FINAL_ROWS = 3
 
 
@@ -32,6 +32,7 @@ class Run:
     rounds: tuple[dict[str, Any], ...] = ()  # of expert iteration: what each sampled, kept and reached
     folder: Path | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    measure: Measure = ANSWERS
 
     @property
     def seed(self) -> Any:
@@ -39,12 +40,12 @@ class Run:
 
     @property
     def score(self) -> float | None:
-        return final(self.validation, METRIC)
+        return SCORES[self.measure.read](self.validation, self.measure)
 
     @property
     def start(self) -> float | None:
-        """Validation answer reward before the first optimiser step; None if that was not measured."""
-        return self.validation[0][METRIC] if self.validation and self.validation[0]["step"] == 0 else None
+        """What it is judged by, before the first optimiser step; None if that was not measured."""
+        return self.validation[0][self.measure.column] if self.validation and self.validation[0]["step"] == 0 else None
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,13 @@ class Configuration:
 
     @property
     def scores(self) -> list[float]:
-        """Final validation answer reward of each run. A run that stopped before it ever validated has shown nothing
-        and counts as 0, so that losing a seed never helps a configuration."""
-        return [0.0 if run.score is None else run.score for run in self.runs]
+        """What each run is judged by. One that stopped before it ever validated has shown nothing and counts as the
+        worst, so that losing a seed never helps a configuration."""
+        return [self.measure.worst if run.score is None else run.score for run in self.runs]
+
+    @property
+    def measure(self) -> Measure:
+        return self.runs[0].measure
 
     @property
     def score(self) -> float:
@@ -93,6 +98,19 @@ def final(rows: Iterable[Mapping[str, Any]], name: str) -> float | None:
     return mean(values) if values else None
 
 
+def best_row(rows: Iterable[Mapping[str, Any]], measure: Measure) -> Mapping[str, Any]:
+    """The validation that was best, the earliest of several; empty where nothing was measured."""
+    found = [row for row in rows if measured(row.get(measure.column))]
+    return max(found, key=lambda row: (measure.ahead(row[measure.column], 0.0), -row["step"]), default={})
+
+
+SCORES = {
+    "last three": lambda rows, measure: final(rows, measure.column),
+    "last": lambda rows, measure: (column(rows, measure.column) or [None])[-1],
+    "best": lambda rows, measure: best_row(rows, measure).get(measure.column),
+}
+
+
 def swept_keys(experiment: Mapping[str, Any]) -> list[str]:
     """The keys an experiment varies, in a stable order; the seed is a repetition, not a choice."""
     keys = set(experiment.get("grid") or {}).union(*(experiment.get("cases") or []))
@@ -115,13 +133,13 @@ def configurations(runs: Iterable[Run], experiment: Mapping[str, Any]) -> list[C
 
 
 def ranked(found: Iterable[Configuration]) -> list[Configuration]:
-    """Best first: highest mean over seeds of the final validation answer reward, ties to the smaller path.
+    """Best first by the mean over seeds of what the stage is judged by, ties to the smaller path.
 
     A configuration with a run that did not finish stands behind all that did: its score is what it reached before it
     broke, and fixing its values for later experiments would break those too. It can win only where nothing finished.
     Scores are compared to 12 decimals, so that the order of a floating-point sum decides no tie.
     """
-    return sorted(found, key=lambda one: (not one.finished, -round(one.score, 12), one.path))
+    return sorted(found, key=lambda one: (not one.finished, -round(one.measure.ahead(one.score, 0.0), 12), one.path))
 
 
 def by_value(found: Iterable[Configuration]) -> list[Configuration]:
@@ -140,6 +158,7 @@ def read_run(folder: Path, path: str, values: Mapping[str, Any] | None = None) -
     status = _read_json(folder / "status.json")
     metrics = records.read_table(folder / "metrics.parquet", METRICS)
     rows = sorted(metrics.to_pylist(), key=lambda row: row["step"])
+    provenance = records.provenance_of(folder / "metrics.parquet")
     return Run(
         path=path,
         values={**(values or {}), **status.get("values", {})},
@@ -152,7 +171,8 @@ def read_run(folder: Path, path: str, values: Mapping[str, Any] | None = None) -
         validation=tuple(row for row in rows if row["kind"] == "validation"),
         rounds=tuple(status.get("rounds") or ()),
         folder=folder,
-        provenance=records.provenance_of(folder / "metrics.parquet"),
+        provenance=provenance,
+        measure=measure_of(provenance.get("spec", {}).get("stage")),
     )
 
 

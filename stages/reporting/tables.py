@@ -8,39 +8,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stages.reporting import wording
+from stages.reporting.measures import Measure
 from stages.reporting.references import Reference
-from stages.reporting.runs import METRIC, Configuration, Run, column, final, mean, measured
+from stages.reporting.runs import FINAL_ROWS, Configuration, Run, best_row, column, final, mean
 
-# Column of table.csv -> heading where people read it. Swept keys come before these.
-MEASURED = {
-    "steps": "steps",
-    "seconds": "seconds",
-    "start_answer_reward": "reward before",
-    "final_answer_reward": "final reward",
-    "best_answer_reward": "best reward",
-    "best_step": "best at step",
-    "final_format_reward": "final format",
-    "token_entropy": "entropy (nats)",
-    "gradient_norm": "gradient norm",
-    "length": "length",
-    "length_correct": "length, correct",
-    "length_incorrect": "length, incorrect",
-}
 AGGREGATES = {"mean": mean, "min": min, "max": max}
 
 
+def headings(measure: Measure) -> dict[str, str]:
+    """Column of table.csv -> heading where people read it. Swept keys come before these."""
+    name, short = measure.column, measure.short
+    columns = {"steps": "steps", "seconds": "seconds", f"start_{name}": f"{short} before"}
+    columns |= {f"final_{name}": f"final {short}", f"best_{name}": f"best {short}", "best_step": "best at step"}
+    return columns | dict(measure.beside)
+
+
+def judged(measure: Measure) -> str:
+    """The column that the winner is chosen by."""
+    return f"{measure.when}_{measure.column}"
+
+
 def run_row(run: Run, keys: Iterable[str]) -> dict[str, Any]:
-    """One run in numbers. `final_*` and unmarked columns are means of the last three rows that have the value:
-    rewards are of validation; entropy, gradient norm and lengths of training where it has them, else of validation."""
-    validated = [row for row in run.validation if measured(row.get(METRIC))]
-    best = max(validated, key=lambda row: (row[METRIC], -row["step"]), default={})
+    """One run in numbers. `final_*` and unmarked columns are means of the last three rows that have the value (a final
+    loss is the last one): rewards are of validation; what stands beside them of training where it has that, else of
+    validation."""
+    name, best = run.measure.column, best_row(run.validation, run.measure)
+    last = final(run.validation, name) if run.measure.read == "best" else run.score
     row = {key: run.values.get(key) for key in keys}
     row |= {"seed": run.seed, "status": run.status, "reason": run.reason, "steps": run.steps, "seconds": run.seconds}
-    row |= {"start_answer_reward": run.start, "final_answer_reward": run.score}
-    row |= {"best_answer_reward": best.get(METRIC), "best_step": best.get("step")}
-    row |= {"final_format_reward": final(run.validation, "format_reward")}
-    for name in ("token_entropy", "gradient_norm", "length", "length_correct", "length_incorrect"):
-        row[name] = final(run.train if column(run.train, name) else run.validation, name)
+    row |= {f"start_{name}": run.start, f"final_{name}": last}
+    row |= {f"best_{name}": best.get(name), "best_step": best.get("step")}
+    shown_rows = 1 if run.measure.read == "last" else FINAL_ROWS
+    for key in run.measure.beside:
+        beside = key.removeprefix("final_")
+        marked = key != beside or beside.endswith("accuracy") or not column(run.train, beside)
+        values = column(run.validation if marked else run.train, beside)
+        row[key] = mean(values[-shown_rows:]) if values else None
     return row | {"path": run.path}
 
 
@@ -58,8 +61,8 @@ def seed_rows(order: Sequence[Configuration]) -> list[dict[str, Any]]:
         state = broken[0].status if broken else "finished"
         state = f"{len(broken)} of {len(runs)} {state}" if broken and len(runs) > 1 else state
         for name, aggregate in AGGREGATES.items():
-            cells = {key: aggregate(values) if (values := column(runs, key)) else None for key in MEASURED}
-            cells |= {"final_answer_reward": aggregate(one.scores)}
+            cells = {key: aggregate(values) if (values := column(runs, key)) else None for key in headings(one.measure)}
+            cells |= {judged(one.measure): aggregate(one.scores)}
             seeds = " ".join(str(run.seed) for run in one.runs)
             rows.append({"row": name, **one.values, "seed": seeds, "status": state, **cells})
     return rows
@@ -110,14 +113,19 @@ def configuration_table(
 
     References come last, named in full in the first column.
     """
-    shown_keys = [key for key in MEASURED if key not in ("best_step", "length_correct", "length_incorrect")]
+    measure = order[0].measure
+    shown_keys = [key for key in headings(measure) if key not in ("best_step", "length_correct", "length_incorrect")]
     keys, named = _named(order, references)
     rows = []
     for name, one in named:
         average, low, high = seed_rows([one])
-        cells = [shown(key, average[key]) + _range(key, low[key], high[key], len(one.runs) > 1) for key in shown_keys]
+        cells = [shown(key, average[key]) for key in shown_keys]
+        if len(one.runs) > 1:  # a table of ranges of everything could not be read
+            chosen_by = judged(measure)
+            ends = "–".join(shown(chosen_by, end[chosen_by]) for end in (low, high))
+            cells[shown_keys.index(chosen_by)] += f" ({ends})"
         rows.append([*name, average["seed"].replace(" ", ", "), average["status"], *cells])
-    return [*keys, "seeds", "status", *(MEASURED[key] for key in shown_keys)], rows
+    return [*keys, "seeds", "status", *(headings(measure)[key] for key in shown_keys)], rows
 
 
 def run_table(
@@ -125,12 +133,13 @@ def run_table(
 ) -> tuple[list[str], list[list[str]]]:
     """Header and formatted rows, one per run, those of references last."""
     keys, named = _named(order, references)
+    named_columns = headings(order[0].measure)
     rows = []
     for name, one in named:
         for row in run_rows([one]):
             status = row["status"] + (f": {row['reason']}" if row["reason"] else "")
-            rows.append([*name, str(row["seed"]), status, *(shown(key, row[key]) for key in MEASURED)])
-    return [*keys, "seed", "status", *MEASURED.values()], rows
+            rows.append([*name, str(row["seed"]), status, *(shown(key, row[key]) for key in named_columns)])
+    return [*keys, "seed", "status", *named_columns.values()], rows
 
 
 def _named(
@@ -151,10 +160,3 @@ def shown(key: str, value: Any) -> str:
     if key in ("steps", "seconds", "best_step"):
         return f"{value:.0f}"
     return wording.fixed(value, 1 if key.startswith("length") else 3)
-
-
-def _range(key: str, low: Any, high: Any, several: bool) -> str:
-    """The extremes over seeds, for what the winner is chosen by: a table of ranges of everything cannot be read."""
-    if not several or low is None or key != "final_answer_reward":
-        return ""
-    return f" ({shown(key, low)}–{shown(key, high)})"

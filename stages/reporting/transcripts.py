@@ -39,8 +39,9 @@ FATES = {
     "lost": "correct at first, not at the end",
     "kept": "correct at first and at the end",
     "missed": "correct neither at first nor at the end",
+    "ungraded": "to be read: nothing graded it",
 }
-PER_FATE = {"learned": 2, "lost": 1, "kept": 1, "missed": 2}
+PER_FATE = {"learned": 2, "lost": 1, "kept": 1, "missed": 2, "ungraded": 4}
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def spaced(steps: Iterable[int], count: int) -> list[int]:
 
 
 def fate(first: Row, last: Row) -> str:
+    if last["verdict"] is None:
+        return "ungraded"
     before, after = first["verdict"] == "correct", last["verdict"] == "correct"
     return {(False, True): "learned", (True, False): "lost", (True, True): "kept", (False, False): "missed"}[
         before, after
@@ -104,7 +107,9 @@ def stories(rows: Iterable[Row], points: int = 4) -> Stories | None:
         for name, examples in by_fate.items()
         for example in examples[: PER_FATE[name]]
     )
-    return Stories(first, last, {name: len(examples) for name, examples in by_fate.items()}, chosen)
+    graded = not by_fate["ungraded"]
+    counts = {name: len(examples) for name, examples in by_fate.items() if (name != "ungraded") == graded}
+    return Stories(first, last, counts, chosen)
 
 
 def visible(text: str) -> str:
@@ -172,7 +177,7 @@ def markdown(name: str, run: str, found: Stories | None, stopped: Sequence[tuple
     if found is None:
         parts.append("Fewer than two evaluations share a question, so there is nothing to follow over training.")
     else:
-        counted = "; ".join(f"{found.counts[fate]} {fate} ({FATES[fate]})" for fate in FATES)
+        counted = "; ".join(f"{found.counts[fate]} {fate} ({FATES[fate]})" for fate in found.counts)
         parts.append(f"From step {found.first} to step {found.last}: {counted}.")
         parts += [story_markdown(story) for story in found.chosen]
     for path, rows in stopped:

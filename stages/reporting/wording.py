@@ -97,14 +97,14 @@ def outcome(order: Sequence[Configuration]) -> str:
 
     `order` is `runs.ranked(...)`. Every number in it stands in the table of the experiment.
     """
-    best, keys = order[0], varying(order)
+    best, keys, measure = order[0], varying(order), order[0].measure
     start = column([{"start": run.start} for run in best.runs], "start")
     reached = f"{fixed(best.score)} ({seeds(best)}{spread(best)})"
     reached += f", from {fixed(mean(start))} before training" if start else ""
     if len(order) == 1:
-        said = [f"Final validation answer reward {reached}."]
+        said = [f"{_capital(measure.when)} validation {measure.words} {reached}."]
     else:
-        said = [f"Best: {label(best.values, keys)}, with a final validation answer reward of {reached}."]
+        said = [f"Best: {label(best.values, keys)}, with a {measure.when} validation {measure.words} of {reached}."]
         said += [_lead(best, order[1], keys)]
     if not best.finished:
         said += ["No configuration finished all its runs, so this one is ranked by what it reached."]
@@ -113,7 +113,8 @@ def outcome(order: Sequence[Configuration]) -> str:
 
 def _lead(best: Configuration, second: Configuration, keys: list[str]) -> str:
     name = f"{label(second.values, keys)} ({fixed(second.score)}{spread(second)})"
-    lead = round(best.score, 3) - round(second.score, 3)  # of the printed numbers, which the reader can subtract
+    printed = round(best.score, 3), round(second.score, 3)  # which the reader can subtract
+    lead = best.measure.ahead(*printed)
     if not second.finished and best.finished:
         return f"No other configuration finished; the next, {name}, is ranked by what it reached before it stopped."
     if abs(best.score - second.score) < 5e-13:
@@ -126,19 +127,20 @@ def _lead(best: Configuration, second: Configuration, keys: list[str]) -> str:
 def _trust(best: Configuration, second: Configuration) -> str:
     """The seeds' ranges where there are several, else the sampling error of the validation set."""
     if min(len(best.scores), len(second.scores)) > 1:
-        apart = min(best.scores) > max(second.scores)
+        higher = best.measure.higher_is_better
+        apart = min(best.scores) > max(second.scores) if higher else max(best.scores) < min(second.scores)
         return (
-            "Every seed of the best scores above every seed of the second."
+            f"Every seed of the best scores {'above' if higher else 'below'} every seed of the second."
             if apart
             else "The ranges of their seeds overlap, so the order may be chance."
         )
     questions = min((column(run.validation, "num_examples") or [0])[-1] for run in (best.runs[0], second.runs[0]))
-    if not questions:
+    if not questions or not best.measure.items:
         return "One seed each: the order may be chance."
     low = wilson(best.score * questions, questions)[0]
     high = wilson(second.score * questions, questions)[1]
     verdict = "do not overlap" if low > high else "overlap, so the order may be chance"
-    return f"One seed; with {questions} validation questions the 95 % intervals of the two {verdict}."
+    return f"One seed; with {questions} validation {best.measure.items} the 95 % intervals of the two {verdict}."
 
 
 def _unfinished(order: Sequence[Configuration]) -> list[str]:
