@@ -18,12 +18,12 @@ Row = dict[str, Any]
 
 
 @contextmanager
-def grpo_run(folder: Path, model: Path, values: Row, examples: list[Row]) -> Iterator[Any]:
+def grpo_run(folder: Path, model: Path, values: Row, examples: list[Row], compute: Row | None = None) -> Iterator[Any]:
     """A GRPO run on `examples` (EXAMPLES rows) that keeps its files in `folder`; `values` are those of config.Grpo."""
     from stages import training
     from stages.records import EXAMPLES, table, write_table
 
-    spec = {"stage": "grpo", "name": "benchmark", "code": "benchmark", "values": values}
+    spec = {"stage": "grpo", "name": "benchmark", "code": "benchmark", "values": values, "compute": compute or {}}
     (folder / "spec.json").write_text(json.dumps(spec))
     write_table(folder / "examples.parquet", table(examples, EXAMPLES))
     outputs = ("state", "metrics", "rollouts", "generations", "checkpoint", "status")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -39,20 +40,24 @@ def joined(compute: Compute) -> Iterator[None]:
         )
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    if not splits(compute):
-        yield
-        return
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    alone = {"store": distributed.HashStore(), "rank": 0, "world_size": 1} if started == 1 else {}
-    distributed.init_process_group(backend, timeout=PATIENCE, **alone)
+    if splits(compute) and not distributed.is_initialized():
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        alone = {"store": distributed.HashStore(), "rank": 0, "world_size": 1} if started == 1 else {}
+        distributed.init_process_group(backend, timeout=PATIENCE, **alone)
+    # At the end of the program, after what was opened later and may stand on the group (vLLM in this process).
+    leave = weakref.finalize(distributed, _leave)
     CONSOLE.quiet = not leads()
-    parts = started == 1
     try:
         yield
-        parts = True
-    finally:
-        if parts:  # else the process ends as it is: taking leave could wait for processes that wait for this one
-            distributed.destroy_process_group()
+    except BaseException:
+        if started > 1:  # the process ends as it is: taking leave could wait for processes that wait for this one
+            leave.detach()
+        raise
+
+
+def _leave() -> None:
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def splits(compute: Compute) -> bool:

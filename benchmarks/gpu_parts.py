@@ -1,0 +1,315 @@
+"""What `gpu_check` measures, part by part, at any size and on any device. Every part is the product's own code."""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+from benchmarks.ladder_peer import grpo_run, take_step
+from benchmarks.scaling import do_all_work
+from stages.config import Compute
+from stages.engines.opening import open_engine
+from stages.engines.protocol import Request, Sampling, sample_seed
+from stages.policy.loading import best_device, load_tokenizer, save_policy
+from stages.policy.optimizer import make_optimizer, step_optimizer
+from stages.policy.processes import joined
+from stages.policy.scoring import Sequences, make_sequences, score
+from stages.policy.sharding import within_forward
+from stages.policy.tiny import make_tokenizer
+from stages.policy.trainable import load_trainable
+from stages.tasks import arithmetic
+
+Row = dict[str, Any]
+END = 0  # the tokenizer's first id is its end token; random prompts and responses stay clear of it
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """`model` is a Qwen2Config's own words. A training micro-batch is `group` responses of `response` tokens to a
+    prompt of `prompt` tokens; engines sample `sampled` tokens for each of `rollouts` responses."""
+
+    model: Row
+    group: int
+    prompt: int
+    response: int
+    sampled: int
+    rollouts: int
+    documents: int
+    repeats: int
+
+
+QWEN = {  # Qwen2.5-1.5B
+    "hidden_size": 1536,
+    "intermediate_size": 8960,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 2,
+    "vocab_size": 151_936,
+}
+TINY = {
+    "hidden_size": 128,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+}
+REAL = Sizes(QWEN, group=8, prompt=256, response=1024, sampled=256, rollouts=128, documents=128, repeats=3)
+SMALL = Sizes(TINY, group=4, prompt=16, response=24, sampled=6, rollouts=8, documents=12, repeats=1)
+
+
+def make_policy(sizes: Sizes, folder: Path) -> None:
+    """Random weights of the given shape in bfloat16, with a small tokenizer."""
+    torch.manual_seed(0)
+    tokenizer = wide_tokenizer(sizes.model["vocab_size"])
+    config = Qwen2Config(
+        **sizes.model,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        dtype="bfloat16",
+    )
+    with best_device():
+        model = Qwen2ForCausalLM(config)
+    save_policy(model, tokenizer, folder, torch.bfloat16)
+
+
+def wide_tokenizer(vocab_size: int) -> PreTrainedTokenizerFast:
+    """A small tokenizer, filled up with words that no text contains, so that every id of the model has a text."""
+    small = make_tokenizer(islice(arithmetic.documents(0, 0.2, 0.8), 300), 400)
+    told = json.loads(small.backend_tokenizer.to_str())
+    told["model"]["vocab"] |= {f"unused {place}": place for place in range(len(small), vocab_size)}
+    wide = Tokenizer.from_str(json.dumps(told))
+    return PreTrainedTokenizerFast(tokenizer_object=wide, eos_token=small.eos_token, pad_token=small.pad_token)
+
+
+@contextmanager
+def trainer(folder: Path, **changes: Any) -> Iterator[Any]:
+    """The policy as training stages hold it, in bfloat16; what it took is given back after the block."""
+    compute = Compute(dtype="bfloat16", **changes)
+    with joined(compute):
+        yield load_trainable(folder, compute)[0]
+    release()
+
+
+def release() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def timed(work: Callable[[], Any], repeats: int) -> Row:
+    """Median `seconds` of `work` after one call that warms up, and the highest `gib` of GPU memory it took in all."""
+    work()
+    wait()
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        wait()
+        seconds.append(time.perf_counter() - began)
+    peak = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else None
+    return {"seconds": statistics.median(seconds), "gib": peak}
+
+
+# ---------------------------------------------------------------- a training step
+
+
+def train_steps(sizes: Sizes, folder: Path) -> Iterator[Row]:
+    """One optimiser step over one micro-batch: dense logits, then the product's path and its switches."""
+    batch = group_of_responses(sizes)
+    for name, (scored, changes) in WAYS.items():
+        with trainer(folder, **changes) as model:
+            optimizer = make_optimizer(model, (0.9, 0.95), 0.0)
+
+            def step(model=model, optimizer=optimizer, scored=scored) -> None:
+                scored(model, batch).mean().backward()
+                step_optimizer(model, optimizer, 1e-6, 1.0)
+
+            try:
+                found = timed(step, sizes.repeats)
+            except torch.OutOfMemoryError:
+                found = {"seconds": None, "gib": None, "note": "out of memory"}
+        yield {"path": name, **found, "flops": step_flops(sizes, scored)}
+
+
+def group_of_responses(sizes: Sizes) -> Sequences:
+    generator = random.Random(0)
+    ids = range(END + 1, sizes.model["vocab_size"])
+    responses = [generator.choices(ids, k=sizes.response) for _ in range(sizes.group)]
+    return make_sequences([generator.choices(ids, k=sizes.prompt)], responses, best_device())
+
+
+def dense(model: Any, batch: Sequences) -> torch.Tensor:
+    """The textbook: logits of every position of every whole sequence, log-softmax, gather."""
+    prompts = batch.prompt_ids.expand(len(batch.response_ids), -1)
+    ids = torch.cat([prompts, batch.response_ids], dim=1)
+
+    def forward() -> torch.Tensor:  # [B, P + T - 1, 1]
+        logits = model.lm_head(model.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state)
+        return logits.float().log_softmax(-1).gather(-1, ids[:, 1:, None])
+
+    return within_forward(model, forward)[:, prompts.shape[1] - 1 :, 0]
+
+
+def plain(model: Any, batch: Sequences) -> torch.Tensor:
+    return score(model, batch, temperature=1.0, shared=False)[0]
+
+
+def shared(model: Any, batch: Sequences) -> torch.Tensor:
+    return score(model, batch, temperature=1.0, shared=True)[0]
+
+
+WAYS: dict[str, tuple[Callable[[Any, Sequences], torch.Tensor], Row]] = {
+    "dense logits, prompt per response": (dense, {}),
+    "chunked head, prompt per response": (plain, {}),
+    "chunked head, shared prompt": (shared, {}),
+    "the same, layers recomputed": (shared, {"gradient_checkpointing": True}),
+    "the same, compiled": (shared, {"compile": True}),
+}
+
+
+def step_flops(sizes: Sizes, scored: Callable[..., Any]) -> float:
+    """Floating-point operations that a forward and a backward pass cannot do without, on this path.
+
+    Two per weight and token forwards, four backwards; in attention four per width and pair of positions that see each
+    other forwards, eight backwards. What is computed a second time to save memory does not count.
+    """
+    m, group, prompt, response = sizes.model, sizes.group, sizes.prompt, sizes.response
+    hidden, keys = m["hidden_size"], m["hidden_size"] // m["num_attention_heads"] * m["num_key_value_heads"]
+    layer = 2 * hidden * hidden + 2 * hidden * keys + 3 * hidden * m["intermediate_size"]
+    prompts = 1 if scored is shared else group
+    body = prompts * prompt + group * response
+    scored_tokens = group * (prompt + response) if scored is dense else group * response
+    pairs = prompts * prompt**2 / 2 + group * (response * prompt + response**2 / 2)
+    weights = m["num_hidden_layers"] * layer * body + m["vocab_size"] * hidden * scored_tokens
+    return 6.0 * weights + 12.0 * m["num_hidden_layers"] * hidden * pairs
+
+
+# ---------------------------------------------------------------- engines
+
+
+def engines(sizes: Sizes, folder: Path) -> Iterator[Row]:
+    """Sampling at full batch size, and how long new weights take from the trainer to the engine."""
+    generator = random.Random(1)
+    ids = range(END + 1, sizes.model["vocab_size"])
+    prompts = [generator.choices(ids, k=sizes.prompt) for _ in range(sizes.rollouts // sizes.group)]
+    requests = [
+        Request(prompt, [sample_seed(0, 0, str(place), i) for i in range(sizes.group)])
+        for place, prompt in enumerate(prompts)
+    ]
+    sampling = Sampling(min_tokens=sizes.sampled, max_tokens=sizes.sampled, stop=())
+    for name in ("transformers", "vllm"):
+        if name == "vllm" and find_spec("vllm") is None:
+            yield {"engine": name, "note": "not installed"}
+            continue
+        changes = {"engine": name} | ({"gpu_memory_utilization": 0.4} if name == "vllm" else {})
+        with trainer(folder, **changes) as model:
+            compute = Compute(dtype="bfloat16", **changes)
+            engine = open_engine(compute, folder, model, load_tokenizer(folder), sizes.rollouts)
+            sampled = timed(lambda engine=engine: engine.generate(requests, sampling), 1)["seconds"]
+            synced = timed(lambda engine=engine, model=model: engine.sync(model), sizes.repeats)["seconds"]
+        tokens = sizes.rollouts * sizes.sampled
+        yield {"engine": name, "seconds": sampled, "tokens_per_second": tokens / sampled, "sync_seconds": synced}
+
+
+# ---------------------------------------------------------------- a whole GRPO step
+
+
+def grpo_step(sizes: Sizes, folder: Path) -> Iterator[Row]:
+    """Seconds of each phase of the product's step, after one that warms up; every response runs to its full length."""
+    values = {
+        "train": "train",
+        "validation": "train",
+        "rollout_batch_size": sizes.rollouts,
+        "train_batch_size": sizes.rollouts,
+        "group_size": sizes.group,
+        "gradient_accumulation_steps": sizes.rollouts // sizes.group,
+        "sampling_min_tokens": sizes.sampled,
+        "sampling_max_tokens": sizes.sampled,
+        "sampling_batch_size": sizes.rollouts,
+        "learning_rate": 1e-6,
+        "loss_type": "grpo_clip",
+    }
+    questions = arithmetic.examples("train", 4 * sizes.rollouts // sizes.group, 0)
+    with TemporaryDirectory(prefix="gpu_check.") as name:
+        with grpo_run(Path(name), folder, values, questions, {"dtype": "bfloat16"}) as run:
+            do_all_work(run)
+            take_step(run)
+            row = take_step(run)[-1]
+    release()
+    for phase in ("sample", "grade", "score", "train", "sync"):
+        yield {"phase": phase, "seconds": row.get(f"seconds_{phase}")}
+
+
+# ---------------------------------------------------------------- documents of unequal length
+
+
+def padding(sizes: Sizes, folder: Path) -> Iterator[Row]:
+    """The same documents, most of them short, padded as they come, padded beside their like, and packed."""
+    generator = random.Random(2)
+    widest = sizes.prompt + sizes.response
+    lengths = [max(4, min(widest, round(generator.lognormvariate(0, 1) * widest / 6))) for _ in range(sizes.documents)]
+    ids = range(END + 1, sizes.model["vocab_size"])
+    documents = [generator.choices(ids, k=length) for length in lengths]
+    budget = sizes.group * widest
+    stream = [token for document in documents for token in document]
+    layouts = {
+        "padded, as they come": cut(documents, budget),
+        "padded, alike together": cut(sorted(documents, key=len), budget),
+        "packed": cut([stream[at : at + widest] for at in range(0, len(stream) - 1, widest)], budget),
+    }
+    with trainer(folder) as model:
+        for name, parts in layouts.items():
+            batches = [make_sequences([d[:1] for d in part], [d[1:] for d in part], best_device()) for part in parts]
+
+            def step(model=model, batches=batches) -> None:
+                for batch in batches:
+                    plain(model, batch).mean().backward()
+                model.zero_grad(set_to_none=True)
+
+            seconds = timed(step, sizes.repeats)["seconds"]
+            places = sum(len(part) * max(map(len, part)) for part in parts)
+            yield {"layout": name, "tokens_per_second": len(stream) / seconds, "padding": 1 - len(stream) / places}
+
+
+def cut(documents: Sequence[list[int]], budget: int) -> list[list[list[int]]]:
+    """Parts of at most `budget` tokens each with their padding, in the given order."""
+    parts: list[list[list[int]]] = [[]]
+    for document in documents:
+        widest = max(map(len, [*parts[-1], document]))
+        if parts[-1] and (len(parts[-1]) + 1) * widest > budget:
+            parts.append([])
+        parts[-1].append(document)
+    return parts
+
+
+PARTS: dict[str, Callable[[Sizes, Path], Iterator[Row]]] = {
+    "train": train_steps,
+    "engines": engines,
+    "grpo": grpo_step,
+    "padding": padding,
+}
