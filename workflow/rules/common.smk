@@ -27,12 +27,15 @@ PYTHON = (
     f" {shlex.quote(sys.executable)} -P"
 )
 # Training stages of several processes start under torchrun, one per GPU of one node; docs/processes.md tells of several
-# nodes. The variable is what -P is to the processes that torchrun starts: none of them looks for code where it stands.
+# nodes. They share the threads of the job. PYTHONSAFEPATH is what -P is to the processes that torchrun starts: none of
+# them looks for code where it stands.
+PROCESSES = CONFIG.compute.train_processes
 TRAIN = (
     PYTHON
-    if CONFIG.compute.train_processes == 1
-    else f"PYTHONSAFEPATH=1 {PYTHON} -m torch.distributed.run --standalone"
-    f" --nproc-per-node {CONFIG.compute.train_processes}"
+    if PROCESSES == 1
+    else f"each=$((OMP_NUM_THREADS > {PROCESSES} ? OMP_NUM_THREADS / {PROCESSES} : 1));"
+    f" OMP_NUM_THREADS=$each MKL_NUM_THREADS=$each PYTHONSAFEPATH=1 {PYTHON}"
+    f" -m torch.distributed.run --standalone --nproc-per-node {PROCESSES}"
 )
 
 TRAINING_GPUS = hardware.training_gpus(CONFIG.compute)

@@ -17,7 +17,7 @@ rule dpo:
         "logs/dpo/{experiment}/{run}.log",
     wildcard_constraints:
         experiment=experiments_of("dpo"),
-    threads: 1
+    threads: PROCESSES
     resources:
         gpu=TRAINING_GPUS,
         mem_mb=8000,

@@ -105,7 +105,7 @@ rule round_sft:
         status=f"{ROUND}/status.json",
     log:
         "logs/expert_iteration/{experiment}/{run}/round_{round}/sft.log",
-    threads: 1
+    threads: PROCESSES
     resources:
         gpu=TRAINING_GPUS,
         mem_mb=8000,

@@ -18,7 +18,7 @@ rule grpo:
         "logs/grpo/{experiment}/{run}.log",
     wildcard_constraints:
         experiment=experiments_of("grpo"),
-    threads: 1
+    threads: PROCESSES
     resources:
         gpu=TRAINING_GPUS,
         mem_mb=8000,

@@ -17,7 +17,7 @@ rule instruct:
         "logs/instruct/{experiment}/{run}.log",
     wildcard_constraints:
         experiment=experiments_of("instruct"),
-    threads: 1
+    threads: PROCESSES
     resources:
         gpu=TRAINING_GPUS,
         mem_mb=8000,

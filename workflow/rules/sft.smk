@@ -17,7 +17,7 @@ rule sft:
         "logs/sft/{experiment}/{run}.log",
     wildcard_constraints:
         experiment=experiments_of("sft"),
-    threads: 1
+    threads: PROCESSES
     resources:
         gpu=TRAINING_GPUS,
         mem_mb=8000,
