@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from stages.records import EXAMPLES, METRICS, ROLLOUTS, provenance_of, read_table
+from stages.policy.loading import load_policy
+from stages.policy.preference import all_log_probs, encode_pair
+from stages.records import EXAMPLES, METRICS, PREFERENCES, ROLLOUTS, provenance_of, read_table
 from tests.workflow.conftest import ROOT, Tree
 
 RUNS = {
     "imitation": ["train=traces/seed=0", "train=traces_correct/seed=0"],
     "rounds": ["seed=0"],
     "rates": ["learning_rate=0.001/seed=0"],
+    "tuning": ["train=instructions/validation=instructions/seq_length=32/seed=0"],
+    "preferring": ["seed=0"],
     "clipping": ["loss_type=grpo_clip/seed=0", "loss_type=grpo_no_clip/train=chosen/question_order=file/seed=0"],
 }
 
@@ -99,6 +103,35 @@ def test_a_page_shows_what_it_is_about(ladder):
     assert "## Evaluation: pass_rates" in everything
     assert "## Experiment rounds" in everything
     assert "## Experiment rounds" not in report
+
+
+def test_dpo_starts_from_the_tuned_policy_and_is_judged_by_its_accuracy(ladder):
+    spec = json.loads((ladder / "results/runs/preferring/seed=0/spec.json").read_text())
+    assert spec["model"] == "tuning"
+    tuned, base = ladder / f"results/runs/tuning/{RUNS['tuning'][0]}", ladder / "results/models/base"
+    metrics = read_table(ladder / "results/runs/preferring/seed=0/metrics.parquet", METRICS).to_pylist()
+    assert metrics[0]["reward_margin"] == pytest.approx(0.0, abs=1e-4)
+    started = {
+        folder: log_prob_of_the_pairs(folder / "model" if folder == tuned else folder, ladder)
+        for folder in (tuned, base)
+    }
+    assert metrics[0]["chosen_log_prob"] == pytest.approx(started[tuned], abs=1e-3)
+    assert metrics[0]["chosen_log_prob"] != pytest.approx(started[base], abs=1e-2)
+    winner = json.loads((ladder / "results/preferring/winner.json").read_text())
+    assert winner["metric"] == "preference_accuracy"
+    assert winner["score"] == max(row["preference_accuracy"] for row in metrics if row["kind"] == "validation")
+    everything = (ladder / "results/ladder.md").read_text()
+    assert "Best validation preference accuracy" in everything
+    assert "Final validation loss" in everything
+
+
+def log_prob_of_the_pairs(model: Path, tree: Tree) -> float:
+    """Mean log-prob of the chosen responses under a policy, as the validation of DPO measures it."""
+    policy, tokenizer = load_policy(model)
+    rows = read_table(tree / "results/data/preferences.parquet", PREFERENCES).to_pylist()
+    pairs = [encode_pair(tokenizer, row["prompt"], row["chosen"], row["rejected"]) for row in rows]
+    scored = all_log_probs(policy, pairs, 10_000, share=False)
+    return sum(chosen for chosen, _ in scored) / len(scored)
 
 
 def test_the_pages_open_offline(ladder):
