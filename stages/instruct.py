@@ -135,7 +135,11 @@ def held_out_loss(run: Any, chunks: list[list[int]]) -> tuple[Row, list[Row]]:
 
 
 def micro_batches(chunks: list[list[int]], settings: Any) -> list[list[list[int]]]:
-    size = max(1, settings.micro_batch_tokens // settings.seq_length)
+    """Parts of at most `micro_batch_tokens`, and small enough that every process has one."""
+    from stages.policy.processes import count
+
+    each = math.ceil(len(chunks) / count())
+    size = max(1, min(each, settings.micro_batch_tokens // settings.seq_length))
     return [chunks[at : at + size] for at in range(0, len(chunks), size)]
 
 

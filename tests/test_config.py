@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stages.config import Evaluation, Grpo, Sft
+from stages.config import Dpo, Evaluation, Grpo, Instruct, Sft
 from stages.sources import ModelSource, Pretrain, parse_source
 from stages.strict import ConfigError, parse, read_spec
 
@@ -30,6 +30,15 @@ def test_starter_values_of_the_handout_are_the_defaults():
     assert grpo.micro_train_batch_size == 2
     assert grpo.n_prompts_per_rollout_batch == 32
     assert grpo.n_train_steps_per_rollout_batch == 1
+
+
+def test_values_of_the_supplement_are_the_defaults():
+    tuning, preferring = parse(Instruct, NAMES, "x"), parse(Dpo, NAMES, "x")
+    assert (tuning.learning_rate, tuning.lr_schedule, tuning.warmup_fraction) == (2e-5, "cosine", 0.03)
+    assert (tuning.train_batch_size, tuning.seq_length, tuning.n_epochs) == (32, 512, 1)
+    assert (preferring.optimizer, preferring.learning_rate, preferring.beta) == ("rmsprop", 1e-6, 0.1)
+    assert (preferring.train_batch_size, preferring.n_epochs) == (64, 1)
+    assert (tuning.sampling_temperature, tuning.stop) == (preferring.sampling_temperature, preferring.stop) == (0.0, ())
 
 
 @pytest.mark.parametrize(
@@ -94,3 +103,19 @@ def test_specs_that_cannot_be_read_say_what_to_do(tmp_path):
         read_spec(tmp_path / "spec.json")
     (tmp_path / "spec.json").write_text(json.dumps({"a": 1}))
     assert read_spec(tmp_path / "spec.json") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({}, "give exactly one of path (a local file) and hub"),
+        ({"hub": "Anthropic/hh-rlhf"}, "hub needs revision, the commit that pins the data"),
+        ({"path": "hh", "revision": "0" * 40}, "give path (a local folder) or hub with revision, not both"),
+        ({"path": "hh", "subsets": []}, "data.x.hh.subsets"),
+        ({"path": "hh", "subsets": ["helpful"]}, "data.x.hh.subsets.0: Input should be 'harmless-base'"),
+    ],
+)
+def test_where_preferences_come_from(values, says):
+    with pytest.raises(ConfigError) as caught:
+        parse_source({"source": "hh", **values}, "data.x")
+    assert says in str(caught.value)

@@ -67,3 +67,14 @@ def test_the_math_preset_walks_the_whole_way_of_the_cpu_ladder():
         for settings in (yaml.safe_load(path.read_text()) for path in paths)
     )
     assert math == ladder
+
+
+def test_the_8b_preset_has_the_supplements_values():
+    config = load(yaml.safe_load((ROOT / "workflow/presets/instruct_8b.yaml").read_text()))
+    (tuning,), (preferring,) = (config.runs[name].values() for name in ("instruct", "dpo"))
+    wanted = {"learning_rate": 2.0e-5, "lr_schedule": "cosine", "warmup_fraction": 0.03, "n_epochs": 1}
+    wanted |= {"train_batch_size": 32, "seq_length": 512}
+    assert {key: tuning[key] for key in wanted} == wanted
+    wanted = {"optimizer": "rmsprop", "learning_rate": 1.0e-6, "beta": 0.1, "train_batch_size": 64, "n_epochs": 1}
+    assert {key: preferring[key] for key in wanted} == wanted
+    assert preferring["start_from"] == "instruct"
