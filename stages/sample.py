@@ -13,6 +13,7 @@ import typer
 
 from stages import console, records
 from stages.config import Compute, Evaluation
+from stages.engines.opening import check_engine, open_engine
 from stages.examples import batch_of, first, read_examples
 from stages.hardware import sampling_gpus
 from stages.store import State, provenance
@@ -34,7 +35,7 @@ def main(
     settings = parse(Evaluation, plan["values"], f"evaluations.{plan['name']}")
     examples = chosen(read_examples(data), settings.num_examples, plan.get("round"), settings.seed)
     compute = parse(Compute, plan.get("compute", {}), "compute")
-    from stages.engines.opening import open_engine
+    check_engine(compute, training=False)
     from stages.engines.rollouts import chunks, sample_rows
     from stages.parts import Parts
     from stages.policy.loading import load_tokenizer

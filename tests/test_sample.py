@@ -9,6 +9,7 @@ import pytest
 from stages import sample
 from stages.policy.loading import save_policy
 from stages.records import EXAMPLES, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
+from stages.strict import ConfigError
 from stages.tasks import arithmetic
 from stages.tasks.prompts import render
 from tests.tiny import qwen, tokenizer
@@ -23,8 +24,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(folder, name="rollouts", **changes):
-    spec = {"stage": "sample", "name": "zero_shot", "code": "c", "values": VALUES | changes}
+def run(folder, name="rollouts", compute=None, **changes):
+    spec = {"stage": "sample", "name": "zero_shot", "code": "c", "values": VALUES | changes, "compute": compute or {}}
     (folder / "spec.json").write_text(json.dumps(spec))
     out = folder / f"{name}.parquet"
     sample.main(folder / "spec.json", folder / "model", folder / "data.parquet", folder / f"{name}.state", out)
@@ -84,3 +85,10 @@ def test_an_empty_dataset_is_an_error(folder):
     write_table(folder / "data.parquet", table([], EXAMPLES))
     with pytest.raises(DataError, match=r"data\.parquet: no examples"):
         run(folder)
+
+
+def test_an_engine_that_is_not_installed_is_told_before_anything_is_loaded(folder, monkeypatch):
+    monkeypatch.setattr("stages.engines.vllm_settings.find_spec", lambda name: None)
+    (folder / "model" / "tokenizer.json").unlink()
+    with pytest.raises(ConfigError, match=r"compute\.engine is vllm, which is not installed"):
+        run(folder, compute={"engine": "vllm"})
