@@ -221,7 +221,7 @@ def opened(stage: str, files: Files, total: Callable[[Any, list[Row]], int] = la
     compute = parse(Compute, plan.get("compute", {}), "compute")
     check_engine(compute, training=True)
     with joined(compute), ExitStack() as held:
-        state, pool = State(files.state, identity(plan, settings)), None
+        state, pool = State(files.state, identity(plan, settings, files.model)), None
         if leads():
             held.enter_context(state)
             pool = held.enter_context(GraderPool())
@@ -242,10 +242,13 @@ def opened(stage: str, files: Files, total: Callable[[Any, list[Row]], int] = la
         )
 
 
-def identity(plan: Row, settings: Trained) -> Row:
-    """What the state of a run belongs to: everything told about it, its hardware excepted, on which it may change."""
+def identity(plan: Row, settings: Trained, model: Path) -> Row:
+    """What the state of a run belongs to: everything told about it, its hardware excepted, on which it may change, and
+    the very files of the policy that it starts from: another winner, or the same one trained anew, is another start."""
     compute = {key: value for key, value in plan.get("compute", {}).items() if key in ("engine", "dtype")}
-    return {**plan, "compute": compute, "values": settings.model_dump(mode="json")}
+    facts = [(path, path.stat()) for path in sorted(model.glob("*.safetensors"))]
+    start = [[str(path), found.st_size, found.st_mtime_ns] for path, found in facts]
+    return {**plan, "compute": compute, "values": settings.model_dump(mode="json"), "start": start}
 
 
 def resolve(stage: str, plan: Row, winners: Sequence[Path]) -> Trained:

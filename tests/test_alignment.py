@@ -198,6 +198,22 @@ def test_the_reference_is_computed_once_and_survives_a_restart(inputs, tmp_path,
         run(files, "dpo", stop_before=4)
 
 
+def test_the_state_of_a_run_from_another_policy_is_not_resumed(inputs, tmp_path):
+    for number in (0, 1):
+        save_policy(qwen(seed=number), tokenizer(), tmp_path / f"policy_{number}")
+    files = files_of(inputs, tmp_path / "run", "dpo")
+    with pytest.raises(Stop):
+        run(training.Files(**{**asdict(files), "model": tmp_path / "policy_0"}), "dpo", stop_before=3)
+    other = training.Files(**{**asdict(files), "model": tmp_path / "policy_1"})
+    first = next(row for row in run(other, "dpo") if row["kind"] == "train")
+    assert first["step"] == 1
+    assert first["reward_margin"] == pytest.approx(0.0, abs=1e-4)
+    straight = files_of(inputs, tmp_path / "straight", "dpo")
+    straight = training.Files(**{**asdict(straight), "model": tmp_path / "policy_1"})
+    run(straight, "dpo")
+    assert_same_results(straight, other)
+
+
 def test_what_cannot_be_trained_on_is_named(inputs, tmp_path):
     with pytest.raises(DataError, match=r"instruct\.train: not enough text for one chunk of seq_length 100000"):
         run(files_of(inputs, tmp_path / "a", "instruct", seq_length=100_000), "instruct")
