@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from stages import sft, training
 from stages.policy.loading import save_policy
-from stages.records import EXAMPLES, METRICS, ROLLOUTS, read_table, table, write_table
+from stages.records import EXAMPLES, METRICS, ROLLOUTS, TIMINGS, read_table, table, write_table
 from stages.tasks import arithmetic
 from tests.tiny import qwen, tokenizer
 
@@ -74,35 +76,75 @@ def inputs(tmp_path_factory) -> Path:
     return folder
 
 
-def program(name: str, **options: Path) -> None:
-    command = [sys.executable, "-m", f"stages.{name}"]
+DYING = """
+import sys
+from stages import grpo
+
+whole = grpo.grpo_step
+
+def dying(run):
+    return sys.exit(9) if run.step == 2 else whole(run)
+
+grpo.grpo_step = dying
+grpo.app()
+"""
+
+
+def program(start: list[str], options: dict[str, Path], status: int = 0) -> str:
+    """Run Python as `start` says, with the stage's options; what it wrote to stderr."""
+    command = [sys.executable, *start]
     for option, path in options.items():
         command += [f"--{option}", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == status, done.stderr[-3000:]
+    return done.stderr
 
 
-def grpo(inputs: Path, out: Path, compute: dict, **changes) -> list[dict]:
-    """The METRICS rows of the optimiser steps of a run of `python -m stages.grpo`."""
+def grpo_files(inputs: Path, out: Path, compute: dict, **changes) -> tuple[training.Files, dict[str, Path]]:
+    """The files of a GRPO run, and the options that name them."""
     made = files(inputs, out, "grpo", COMMON | GRPO | changes, {"engine": "vllm"} | compute)
-    options = {key: value for key, value in vars(made).items() if isinstance(value, Path)}
-    program("grpo", **options)
+    return made, {key: value for key, value in vars(made).items() if isinstance(value, Path)}
+
+
+def train_rows(made: training.Files) -> list[dict]:
+    """The METRICS rows of the optimiser steps of a finished run."""
     assert json.loads(made.status.read_text())["status"] == "finished"
     return [row for row in read_table(made.metrics, METRICS).to_pylist() if row["kind"] == "train"]
 
 
 def test_a_policy_learns_through_vllm(inputs, tmp_path):
     """The reward climbs, and in every step the trainer finds the log-probs that vLLM reported: no weights are stale."""
-    rows = grpo(inputs, tmp_path, {})
+    made, options = grpo_files(inputs, tmp_path, {})
+    program(["-m", "stages.grpo"], options)
+    rows = train_rows(made)
     rewards = [row["answer_reward"] for row in rows]
     assert sum(rewards[-5:]) / 5 > rewards[0] + 0.2
     assert max(row["sampler_gap"] for row in rows if row["sampler_gap"] is not None) < 2e-3
-    assert {row["finish_reason"] for row in read_table(tmp_path / "rollouts.parquet", ROLLOUTS).to_pylist()} >= {"stop"}
+    assert {row["finish_reason"] for row in read_table(made.rollouts, ROLLOUTS).to_pylist()} >= {"stop"}
+
+
+def test_a_run_that_died_goes_on_as_if_it_had_not(inputs, tmp_path):
+    """Weights, rollouts and metrics bit for bit: the new process pushes the checkpoint before it samples."""
+    changes = {"n_grpo_steps": 4, "eval_every": 2, "checkpoint_every": 1}
+    straight, options = grpo_files(inputs, tmp_path / "straight", {}, **changes)
+    program(["-m", "stages.grpo"], options)
+    broken, options = grpo_files(inputs, tmp_path / "broken", {}, **changes)
+    program(["-c", DYING], options, status=9)
+    assert not broken.status.exists()
+    assert "going on from step 2" in program(["-m", "stages.grpo"], options)
+    weights, others = (load_file(made.checkpoint / "model.safetensors") for made in (straight, broken))
+    assert all(torch.equal(weights[key], others[key]) for key in weights)
+    assert read_table(straight.rollouts, ROLLOUTS).equals(read_table(broken.rollouts, ROLLOUTS))
+    drop = [name for name in METRICS.names if name in TIMINGS]
+    one, two = (read_table(made.metrics, METRICS).drop_columns(drop) for made in (straight, broken))
+    assert one.equals(two)
 
 
 def test_the_gap_of_bfloat16_is_logged_and_corrected(inputs, tmp_path):
-    rows = grpo(inputs, tmp_path, {"dtype": "bfloat16"}, n_grpo_steps=2, eval_every=2, sampler_ratio_cap=2.0)
-    for row in rows:
+    changes = {"n_grpo_steps": 2, "eval_every": 2, "sampler_ratio_cap": 2.0}
+    made, options = grpo_files(inputs, tmp_path, {"dtype": "bfloat16"}, **changes)
+    program(["-m", "stages.grpo"], options)
+    for row in train_rows(made):
         assert row["sampler_gap"] > 1e-4
         assert row["sampler_weight"] == pytest.approx(1.0, abs=0.1)
         assert row["sampler_capped"] < 0.1
@@ -113,11 +155,15 @@ def test_a_greedy_evaluation_is_the_same_through_both_engines(inputs, tmp_path):
     for engine in ("transformers", "vllm"):
         values = {"dataset": "validation", "sampling_temperature": 0.0, "sampling_max_tokens": 12}
         out = tmp_path / engine
-        path = spec(out, "sample", values, {"engine": engine})
-        rollouts = out / "rollouts.parquet"
-        data = inputs / "validation.parquet"
-        program("sample", spec=path, model=inputs / "model", data=data, state=out / "state", rollouts=rollouts)
-        found[engine] = read_table(rollouts, ROLLOUTS).to_pylist()
+        options = {
+            "spec": spec(out, "sample", values, {"engine": engine}),
+            "model": inputs / "model",
+            "data": inputs / "validation.parquet",
+            "state": out / "state",
+            "rollouts": out / "rollouts.parquet",
+        }
+        program(["-m", "stages.sample"], options)
+        found[engine] = read_table(options["rollouts"], ROLLOUTS).to_pylist()
     for one, other in zip(*found.values(), strict=True):
         assert one["response_token_ids"] == other["response_token_ids"]
         assert (one["response"], one["finish_reason"]) == (other["response"], other["finish_reason"])
