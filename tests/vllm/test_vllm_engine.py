@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
+from vllm import EngineArgs
 
 from stages.config import Compute
 from stages.engines.vllm import Client, SameGpu, SeparateGpu, WholeWeights
+from stages.engines.vllm_settings import PLACEMENTS, engine_arguments
 from stages.policy.scoring import make_sequences, score
 from tests.engines.contract import *  # noqa: F403
 from tests.engines.contract import FREE, GREEDY, PROMPTS, Subject, flat, ids, plain_greedy, requests
@@ -47,6 +51,17 @@ def test_a_model_without_a_weight_that_was_loaded_is_refused(open_vllm):
 
 
 # ---------------------------------------------------------------- placements on GPUs, as far as a CPU can tell
+
+
+@pytest.mark.parametrize(
+    ("placement", "backend"), [("in_process", None), ("same_gpu", "ipc"), ("separate_gpu", "nccl")]
+)
+def test_vllm_knows_every_argument(placement, backend):
+    compute = Compute(engine="vllm", placement=placement)
+    told = engine_arguments(compute, Path("policy"), 16, on_gpu=True) | PLACEMENTS[placement].arguments(compute)
+    arguments = EngineArgs(**told)
+    assert getattr(arguments.weight_transfer_config, "backend", None) == backend
+    assert arguments.enable_sleep_mode == (placement == "same_gpu")
 
 
 class Recorder:
