@@ -130,7 +130,7 @@ def _weight_names(folder: Path) -> set[str]:
 
 
 class InProcess:
-    """vLLM in this process: weights are copied from tensor to tensor. Within `with`, vLLM may use its memory."""
+    """vLLM in this process: weights are copied, one tensor at a time. Within `with`, vLLM may use its memory."""
 
     def __init__(self, llm: Any, compute: Compute) -> None:
         self.llm = llm
@@ -144,8 +144,7 @@ class InProcess:
         """Nothing to put to sleep."""
 
     def push(self, model: nn.Module) -> None:
-        weights = list(full_weights(model, self.dtype))
-        self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+        self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": full_weights(model, self.dtype)})
 
 
 class SeparateGpu(InProcess):
