@@ -32,7 +32,7 @@ COMMON = {
     "checkpoint_every": 1,
 }
 VALUES = {
-    "sft": COMMON | {"n_sft_steps": 3, "micro_batch_tokens": 600},
+    "sft": COMMON | {"n_sft_steps": 3, "train_batch_size": 7, "micro_batch_tokens": 360},
     "grpo": COMMON
     | {"n_grpo_steps": 3, "rollout_batch_size": 8, "group_size": 4, "gradient_accumulation_steps": 4}
     | {"loss_type": "grpo_clip", "epochs_per_rollout_batch": 2, "training_reward": "random"},
@@ -109,7 +109,7 @@ def test_what_one_process_began_two_go_on_with(inputs, tmp_path):
     parted = files_of(inputs, tmp_path / "parted", "sft", {})
     with pytest.raises(Stop):
         run(parted, "sft", stop_before=1)
-    files_of(inputs, tmp_path / "parted", "sft", {"train_processes": 2})
+    files_of(inputs, tmp_path / "parted", "sft", {"train_processes": 2, "gradient_checkpointing": True})
     done = launch(parted, "sft")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("going on from step 1 of 3") == 1, "the first process alone reports"

@@ -44,6 +44,7 @@ def joined(compute: Compute) -> Iterator[None]:
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         alone = {"store": distributed.HashStore(), "rank": 0, "world_size": 1} if started == 1 else {}
         distributed.init_process_group(backend, timeout=PATIENCE, **alone)
+        os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)  # vLLM's own processes would look for torchrun's store
     # At the end of the program, after what was opened later and may stand on the group (vLLM in this process).
     leave = weakref.finalize(distributed, _leave)
     CONSOLE.quiet = not leads()

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from stages.algorithm.log_probs import chunked_log_probs
 from stages.policy.padding import right_pad
-from stages.policy.sharding import within_forward
+from stages.policy.sharding import all_agree, within_forward
 from stages.policy.shared_prompt import (
     TrainingCache,
     common_prefix,
@@ -67,7 +67,7 @@ def score(
 
     Gradients reach the model through the log-probs; the entropies carry none.
     """
-    mask = batch.response_mask
+    mask, shared = batch.response_mask, all_agree(model, shared)
 
     def forward() -> tuple[Tensor, Tensor | None]:
         hidden = _shared_hidden(model, batch) if shared else _plain_hidden(model, batch)
@@ -117,17 +117,15 @@ def _shared_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
     """The same, [B, T, H]: the first token is predicted by the prompt's last state, the others by the response's."""
     last, prompts = run_prompts(model, batch.prompt_ids, batch.prompt_lengths)
     first = last.repeat_interleave(batch.group_size, 0)[:, None]
-    width = batch.response_ids.shape[1]
-    if width == 1:
-        return first
+    width = max(1, batch.response_ids.shape[1] - 1)  # responses of one token run as well, for nothing: all_agree
     lengths = batch.prompt_lengths.repeat_interleave(batch.group_size)
-    positions = lengths[:, None] + torch.arange(width - 1, device=last.device)[None]
+    positions = lengths[:, None] + torch.arange(width, device=last.device)[None]
     bias = prompt_bias(batch.prompt_lengths, batch.prompt_ids.shape[1], last.dtype)
     with shared_prompt_attention(model):
         rest = model.base_model(
-            input_ids=batch.response_ids[:, :-1],
+            input_ids=batch.response_ids[:, :width],
             position_ids=positions,
-            past_key_values=TrainingCache(prompts, bias, width - 1),
+            past_key_values=TrainingCache(prompts, bias, width),
             use_cache=True,
         ).last_hidden_state
-    return torch.cat([first, rest], dim=1)
+    return torch.cat([first, rest], dim=1)[:, : batch.response_ids.shape[1]]

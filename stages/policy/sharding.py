@@ -49,7 +49,21 @@ def within_forward(model: nn.Module, function: Callable[[], Result]) -> Result:
 
     The weights outside of the layers (embedding, last norm, head; tied or not) are whole within it alone.
     """
-    return model.within_forward(function) if isinstance(model, FSDPModule) else function()
+    if not isinstance(model, FSDPModule):
+        return function()
+    result = model.within_forward(function)
+    if not torch.is_grad_enabled():
+        model.reshard()  # which else the backward pass does; an update would go unseen by weights that stay whole
+    return result
+
+
+def all_agree(model: nn.Module, choice: bool) -> bool:
+    """Whether every process that `model` is split over makes this choice, which decides how often its layers run.
+
+    A layer's weights are fetched by all of them together: were they to run it more or less often, they would wait for
+    each other without end.
+    """
+    return all(processes.gather(choice)) if isinstance(model, FSDPModule) else choice
 
 
 def whole(tensor: Tensor) -> Tensor:

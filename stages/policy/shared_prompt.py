@@ -28,6 +28,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.cache_utils import Cache
 
+from stages.policy.sharding import all_agree
+
 NAME = "shared_prompt"
 
 
@@ -60,7 +62,10 @@ def run_prompts(model: PreTrainedModel, ids: Tensor, lengths: Tensor) -> tuple[T
     What all prompts begin with (a template) runs once for the whole batch. Graphs are kept if there are any.
     """
     template, hidden = PromptCache([]), None
-    if shared := common_prefix(ids, lengths):
+    shared = common_prefix(ids, lengths)
+    if not all_agree(model, shared > 0):
+        shared = 0
+    if shared:
         hidden = model.base_model(input_ids=ids[:1, :shared], past_key_values=template, use_cache=True)[0]
     cache = PromptCache(template.states)
     rest = model.base_model(input_ids=ids[:, shared:], past_key_values=cache, use_cache=True)[0]
