@@ -82,7 +82,6 @@ def sft_step(run: Any) -> list[Row]:
         entropy += weight * entropies.sum().item() / num_tokens
     rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
     norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
-    run.engine.sync(run.model)
     run.updates += 1
     run.responses += len(batch)
     return [

@@ -263,7 +263,11 @@ def resolve(stage: str, plan: Row, winners: Sequence[Path]) -> Trained:
 
 
 def graded_answers(run: Run) -> tuple[Row, list[Row]]:
-    """Sample and grade the validation examples: METRICS columns, and the rows."""
+    """Sample and grade the validation examples: METRICS columns, and the rows.
+
+    The sampler gets the weights here: stages that sample nothing else need not push them after every step.
+    """
+    run.engine.sync(run.model)
     rows = run.sample(run.validation, Clock(), step=run.updates, group_size=1, seed_step=VALIDATION)
     return validation_metrics(rows, run.updates, run.seconds()), rows
 

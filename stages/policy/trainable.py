@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch import is_grad_enabled, nn
+import torch
+from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from stages.config import Compute
@@ -25,13 +26,15 @@ def load_trainable(folder: Path | str, compute: Compute) -> Policy:
     dtype, device = DTYPES[compute.dtype], best_device()
     split = processes.splits(compute)
     chosen = choose_attention(compute.attention, dtype, device)
-    model, tokenizer = load_policy(folder, attention=chosen, device="cpu" if split else device)
+    model, tokenizer = load_policy(folder, device=torch.device("cpu") if split else device)
     if compute.gradient_checkpointing:
         recompute_layers(model)
     if compute.compile:
         compile_layers(model)
     if split:
         shard(model, dtype, device)
+        model.config.dtype = dtype  # what it computes in, which is what attention asks for
+    model.set_attn_implementation(chosen)
     return model, tokenizer
 
 
@@ -46,7 +49,7 @@ def recompute_layers(model: nn.Module) -> None:
 
 
 def _recomputed(model: nn.Module, forward: Any, *arguments: Any, **options: Any) -> Any:
-    if not is_grad_enabled():
+    if not torch.is_grad_enabled():
         return forward(*arguments, **options)
     now = model.config.get_text_config()._attn_implementation
     return checkpoint(

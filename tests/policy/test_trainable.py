@@ -67,7 +67,8 @@ def test_a_trainable_policy_has_float32_weights(tmp_path):
     save_policy(qwen(), tokenizer(), tmp_path, torch.bfloat16)
     stored, _ = loading.load_policy(tmp_path, dtype="auto")
     assert stored.dtype == torch.bfloat16
-    model, _ = load_trainable(tmp_path, Compute(gradient_checkpointing=True))
+    model, _ = load_trainable(tmp_path, Compute(gradient_checkpointing=True, attention="eager"))
+    assert model.config._attn_implementation == "eager"
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     torch.testing.assert_close(dict(model.named_parameters()), dict(qwen().named_parameters()), atol=2e-3, rtol=4e-3)
 
