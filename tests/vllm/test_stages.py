@@ -113,13 +113,17 @@ def train_rows(made: training.Files) -> list[dict]:
 
 
 def test_a_policy_learns_through_vllm(inputs, tmp_path):
-    """The reward climbs, and in every step the trainer finds the log-probs that vLLM reported: no weights are stale."""
+    """The reward climbs, and in every step the trainer finds the log-probs that vLLM reported: no weights are stale.
+
+    Entropies, which vLLM does not tell, are the trainer's.
+    """
     made, options = grpo_files(inputs, tmp_path, {})
     program(["-m", "stages.grpo"], options)
     rows = train_rows(made)
     rewards = [row["answer_reward"] for row in rows]
     assert sum(rewards[-5:]) / 5 > rewards[0] + 0.2
     assert max(row["sampler_gap"] for row in rows if row["sampler_gap"] is not None) < 2e-3
+    assert rows[0]["token_entropy"] > 0
     assert {row["finish_reason"] for row in read_table(made.rollouts, ROLLOUTS).to_pylist()} >= {"stop"}
 
 
