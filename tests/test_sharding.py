@@ -174,3 +174,23 @@ def test_in_bfloat16_losses_are_those_of_float32_but_for_rounding(inputs, tmp_pa
         assert losses[1] == pytest.approx(losses[0], rel=2e-2)
     stored = load_file(files.checkpoint / "model.safetensors")
     assert {tensor.dtype for tensor in stored.values()} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize(
+    ("compute", "steps"),
+    [({"attention": "eager", "gradient_checkpointing": True}, [2]), ({"dtype": "bfloat16"}, [0, 1, 2])],
+)
+def test_a_run_goes_on_with_other_hardware_and_starts_again_in_another_dtype(inputs, tmp_path, compute, steps):
+    files = files_of(inputs, tmp_path, "sft", {})
+    with pytest.raises(Stop):
+        run(files, "sft", stop_before=2)
+    taken = []
+
+    def step(held):
+        taken.append(held.step)
+        return sft.sft_step(held)
+
+    files_of(inputs, tmp_path, "sft", compute)
+    with training.opened("sft", files, sft.total_steps) as held:
+        training.train(held, step)
+    assert taken == steps
