@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ from rich.table import Table
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from stages.reporting.hours import number
+from workflow import paths
+from workflow.experiments import Experiments, lineage
+from workflow.schema import Config, load
 
 STATUS = "status.json"
 
@@ -38,8 +42,26 @@ class Job:
 
 
 def planned(arguments: Sequence[str]) -> list[Job]:
-    """The jobs that Snakemake would run for these arguments. Exits as Snakemake does where it cannot plan."""
-    from snakemake.cli import main
+    """The jobs that Snakemake would run for these arguments. Exits as Snakemake does where it cannot plan.
+
+    A plan reaches back to the first winner that is still to be chosen; what lies between it and the target comes to
+    light when it is known. So what the target builds on is asked for as well.
+    """
+    from snakemake.cli import parse_args
+
+    parser, options = parse_args(["--dry-run", *arguments])
+    infos = dry_run(options, parser)
+    config = config_of(options)
+    earlier = [paths.winner(config.results, name) for name in built_on(infos, config.experiments)]
+    if missing := [winner for winner in earlier if winner not in options.targets]:
+        options.targets = [*(options.targets or ["all"]), *missing]
+        infos = dry_run(options, parser)
+    return [job_of(info.rule_name, info.resources, info.wildcards, info.output) for info in infos]
+
+
+def dry_run(options: Namespace, parser: ArgumentParser) -> list[logging.LogRecord]:
+    """What Snakemake tells of each job of a dry run: a record with rule_name, resources, wildcards and output."""
+    from snakemake.cli import args_to_api, print_exception
     from snakemake.logging import logger
 
     infos: list[logging.LogRecord] = []
@@ -51,13 +73,40 @@ def planned(arguments: Sequence[str]) -> list[Job]:
 
     logger.addFilter(listen)
     try:
-        main(["--dry-run", *arguments])
-    except SystemExit as end:
-        if end.code:
-            raise
+        if not args_to_api(options, parser):
+            raise SystemExit(1)
+    except Exception as error:
+        print_exception(error)
+        raise SystemExit(1) from None
     finally:
         logger.removeFilter(listen)
-    return [job_of(info.rule_name, info.resources, info.wildcards, info.output) for info in infos]
+    return infos
+
+
+def config_of(options: Namespace) -> Config:
+    """The config that the Snakefile reads for these options."""
+    from snakemake.cli import parse_config
+    from snakemake.common.configfile import load_configfile
+    from snakemake.utils import update_config
+
+    merged: dict[str, Any] = {}
+    for file in options.configfile or ["config.yaml"]:
+        update_config(merged, load_configfile(file))
+    update_config(merged, parse_config(options.config))
+    return load(merged)
+
+
+def built_on(infos: Sequence[logging.LogRecord], experiments: Experiments) -> list[str]:
+    """The experiments whose winners the planned jobs need, directly or not; summaries need those they show as well."""
+    needed: dict[str, None] = {}
+    for info in infos:
+        name = info.wildcards.get("experiment")
+        if name is not None:
+            shown = experiments[name].compare_with if info.rule_name == "experiment" else ()
+            for source in (*shown, name):
+                needed |= dict.fromkeys(lineage(source, experiments))
+            needed |= dict.fromkeys(shown)
+    return list(needed)
 
 
 def job_of(rule: str, resources: Any, wildcards: dict[str, str], outputs: Sequence[str]) -> Job:
@@ -121,7 +170,7 @@ def expected(jobs: Sequence[Job]) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    if not arguments or {"-h", "--help"} & set(arguments):
+    if {"-h", "--help"} & set(arguments):
         print(__doc__.strip())
         return
     jobs = planned(arguments)

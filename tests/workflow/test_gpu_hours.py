@@ -30,6 +30,16 @@ def test_runs_count_their_gpus_times_their_runtime(fresh: Tree):
     assert not (fresh / "results").exists()
 
 
+def test_what_a_target_builds_on_counts_though_its_winners_are_not_known_yet(fresh: Tree):
+    """scaling inherits from rates and from losses, which inherits from rates itself: two, one and one run."""
+    assert hours(fresh, "results/scaling")["grpo"][0] == "4"
+    everything = hours(fresh)
+    assert (everything["grpo"][0], everything["sft"][0], everything["round_sft"][0]) == ("4", "1", "2")
+    fresh.edit("config.yaml", "  imitation:\n", "  imitation:\n    compare_with: [scaling]\n")
+    printed = hours(fresh, "results/imitation", "--config", "preset=other")
+    assert (printed["grpo"][0], printed["sft"][0]) == ("4", "1")
+
+
 def test_the_resources_of_a_profile_count(fresh: Tree):
     printed = hours(fresh, "results/rates", "--profile", "profiles/slurm", "--configfile=config.yaml")
     assert printed["grpo"] == ["2", "1", "12 h", "24", "–"]
