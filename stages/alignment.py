@@ -19,10 +19,14 @@ def total_steps(num_items: int, settings: Any) -> int:
 def answers(run: Any, column: str) -> list[Row]:
     """Ungraded ROLLOUTS rows: the policy's answers to the first `num_generations` instructions of the validation set.
 
-    The dataset's own answer, `column`, stands beside each as its ground truth.
+    The dataset's own answer, `column`, stands beside each as its ground truth. Nothing else is sampled in these stages,
+    so the sampler gets the weights here.
     """
     shown = run.validation[: run.settings.num_generations]
-    if not shown or not leads():
+    if not shown:
+        return []
+    run.engine.sync(run.model)
+    if not leads():
         return []
     examples = [
         {"example_id": row["example_id"], "question": row["prompt"], "ground_truth": row[column]} for row in shown

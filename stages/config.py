@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 from stages.sources import RewardName, RowKind
 from stages.strict import Count, Fraction, Positive, Rate, Strict
 
-PromptName = Literal["r1_zero", "question_only"]
+PromptName = Literal["r1_zero", "question_only", "alpaca"]
+REWARD_OF: dict[str, RewardName] = {"r1_zero": "r1_zero", "question_only": "question_only", "alpaca": "question_only"}
 Schedule = Literal["constant", "linear", "cosine"]
 
 
@@ -75,16 +76,17 @@ class Sampled(Decoding):
 
     @model_validator(mode="after")
     def prompt_and_reward_together(self) -> Sampled:
-        if self.prompt != self.reward:
+        wanted = REWARD_OF[self.prompt]
+        if self.reward != wanted:
             raise ValueError(
-                f"prompt {self.prompt!r} is graded by reward {self.prompt!r}, not {self.reward!r}: the other one "
+                f"prompt {self.prompt!r} is graded by reward {wanted!r}, not {self.reward!r}: the other one "
                 "looks for marks this prompt never asks for and would score zero throughout"
             )
         return self
 
 
 class Evaluation(Sampled):
-    """One policy on one dataset: sample, grade, count."""
+    """One policy on one dataset: sample, grade, count. `model`: the base policy, or an experiment, for its winner's."""
 
     dataset: str
     model: str = "base"

@@ -107,8 +107,9 @@ def reference_log_probs(run: Any, pairs: list[Any]) -> list[list[float]]:
     file = run.state.folder / "reference.json"
     found = share(read_spec(file) if leads() and file.exists() else None)
     if found is None:
-        console.say(f"{run.name}: log-probs of {len(pairs)} pairs under the reference policy")
-        found = all_log_probs(run.model, pairs, run.settings.micro_batch_tokens, run.settings.share_prompts)
+        budget, shared = run.settings.micro_batch_tokens, run.settings.share_prompts
+        with console.progress(f"{run.name}, reference", len(pairs)) as advance:
+            found = all_log_probs(run.model, pairs, budget, shared, advance)
         if leads():
             write_json(file, found)
     return found
@@ -137,7 +138,6 @@ def dpo_step(run: Any, data: Compared) -> list[Row]:
         scored += zip(part, log_probs.tolist(), strict=True) if weight else ()
     rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
     norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
-    run.engine.sync(run.model)
     run.updates += 1
     run.responses += len(pairs)
     policy = [values for _, values in sorted(one for found in gather(scored) for one in found)]

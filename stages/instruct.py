@@ -98,7 +98,6 @@ def instruct_step(run: Any, epochs: Any) -> list[Row]:
         loss += share.item()
     rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
     norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
-    run.engine.sync(run.model)
     run.updates += 1
     run.responses += len(batch)
     return [

@@ -16,7 +16,7 @@ from stages.config import Compute, Evaluation
 from stages.engines.opening import check_engine, open_engine
 from stages.examples import batch_of, first, read_examples
 from stages.hardware import sampling_gpus
-from stages.store import State, provenance
+from stages.store import State, provenance, stamp
 from stages.strict import parse, read_spec
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -42,7 +42,7 @@ def main(
     from stages.policy.taken import taken
 
     began = time.monotonic()
-    with State(state, plan) as held:
+    with State(state, {**plan, "start": stamp(model)}) as held:
         tokenizer = load_tokenizer(model)
         engine = open_engine(compute, model, None, tokenizer, settings.sampling_batch_size)
         parts = Parts(held.folder / "rollouts", records.ROLLOUTS)

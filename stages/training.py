@@ -36,7 +36,7 @@ from stages.policy.optimizer import make_optimizer
 from stages.policy.processes import joined, leads, share
 from stages.policy.taken import taken
 from stages.policy.trainable import load_trainable
-from stages.store import State, new_directory, provenance, write_json
+from stages.store import State, new_directory, provenance, stamp, write_json
 from stages.strict import ConfigError, parse, read_spec
 from stages.wandb_log import open_log
 
@@ -246,9 +246,7 @@ def identity(plan: Row, settings: Trained, model: Path) -> Row:
     """What the state of a run belongs to: everything told about it, its hardware excepted, on which it may change, and
     the very files of the policy that it starts from: another winner, or the same one trained anew, is another start."""
     compute = {key: value for key, value in plan.get("compute", {}).items() if key in ("engine", "dtype")}
-    facts = [(path, path.stat()) for path in sorted(model.glob("*.safetensors"))]
-    start = [[str(path), found.st_size, found.st_mtime_ns] for path, found in facts]
-    return {**plan, "compute": compute, "values": settings.model_dump(mode="json"), "start": start}
+    return {**plan, "compute": compute, "values": settings.model_dump(mode="json"), "start": stamp(model)}
 
 
 def resolve(stage: str, plan: Row, winners: Sequence[Path]) -> Trained:

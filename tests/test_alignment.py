@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from stages import dpo, instruct, training
+from stages.policy import preference
 from stages.policy.loading import save_policy
 from stages.records import (
     INSTRUCTIONS,
@@ -190,12 +191,17 @@ def test_the_reference_is_computed_once_and_survives_a_restart(inputs, tmp_path,
     known = json.loads((files.state / "reference.json").read_text())
     assert len(known) == 10 + 6
 
-    def refuse(*_):
-        raise AssertionError("the reference was known")
+    scored = []
+    real = preference.all_log_probs
+
+    def counting(model, pairs, *rest):
+        scored.append(len(pairs))
+        return real(model, pairs, *rest)
 
     with monkeypatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(dpo.console, "say", lambda text: refuse() if "reference" in text else None)
-        run(files, "dpo", stop_before=4)
+        patch.setattr(preference, "all_log_probs", counting)
+        run(files, "dpo", stop_before=5)
+    assert scored == [6]  # the validation pairs at step 4, and nothing else
 
 
 def test_the_state_of_a_run_from_another_policy_is_not_resumed(inputs, tmp_path):

@@ -119,3 +119,9 @@ def test_where_preferences_come_from(values, says):
     with pytest.raises(ConfigError) as caught:
         parse_source({"source": "hh", **values}, "data.x")
     assert says in str(caught.value)
+
+
+def test_the_alpaca_prompt_is_graded_by_the_box():
+    asked = {"dataset": "d", "model": "instruct", "prompt": "alpaca"}
+    assert parse(Evaluation, asked | {"reward": "question_only"}, "x").prompt == "alpaca"
+    assert "prompt 'alpaca' is graded by reward 'question_only', not 'r1_zero'" in message(Evaluation, asked)

@@ -125,6 +125,15 @@ def test_dpo_starts_from_the_tuned_policy_and_is_judged_by_its_accuracy(ladder):
     assert "Final validation loss" in everything
 
 
+def test_an_evaluation_samples_from_a_winner_on_the_page_of_all_experiments_alone(ladder):
+    rows = read_table(ladder / "results/evaluations/after_dpo/graded.parquet", ROLLOUTS).to_pylist()
+    assert {row["model"] for row in rows} == {"preferring"}
+    assert all(row["prompt"].endswith("### Response:\n") and row["verdict"] is not None for row in rows)
+    report, everything = ((ladder / f"results/{page}.md").read_text() for page in ("report", "ladder"))
+    assert "winner of preferring" in everything
+    assert "after_dpo" not in report
+
+
 def log_prob_of_the_pairs(model: Path, tree: Tree) -> float:
     """Mean log-prob of the chosen responses under a policy, as the validation of DPO measures it."""
     policy, tokenizer = load_policy(model)

@@ -12,6 +12,7 @@ from stages.tasks import reasoning_gym_answers
 
 SOURCES = {get_args(kind.model_fields["source"].annotation)[0]: kind for kind in get_args(get_args(DataSource)[0])}
 Datasets = Mapping[str, Any]
+BASE = "base"  # the policy that evaluations and training start from, unless they name an experiment
 
 
 def read(data: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -76,6 +77,9 @@ def pass_rate_faults(data: Datasets, evaluations: Mapping[str, Any]) -> Iterator
             key, wanted = f"data.{name}.evaluation", source.evaluation
             if wanted not in evaluations:
                 yield f"{key}: no evaluation named {wanted!r}; {nearest(wanted, list(evaluations))}"
+            elif evaluations[wanted].model != BASE:
+                policy = evaluations[wanted].model
+                yield f"{key}: {wanted} samples from the winner of {policy}, which may train on {name}"
             elif isinstance(data.get(evaluations[wanted].dataset), PassRate):
                 yield f"{key}: {wanted} samples from a dataset of pass rates itself; name one that does not"
 

@@ -15,10 +15,11 @@ from stages.config import Compute, Evaluation
 from stages.sources import ModelSource
 from stages.strict import ConfigError, Strict, nearest, parse
 from workflow import datasets, experiments
+from workflow.datasets import BASE
 from workflow.experiments import Experiment
 
-BASE = "base"  # the one policy that evaluations and training start from
 RESERVED = (
+    BASE,
     "runs",
     "winners",
     "models",
@@ -71,7 +72,7 @@ def load(config: dict[str, Any]) -> Config:
         layout = parse(Layout, config, "")
         _raise([*_name_faults(layout), *_model_faults(layout.model)])
         data = datasets.read(layout.data)
-        _raise([*_evaluation_faults(layout.evaluations, data), *datasets.pass_rate_faults(data, layout.evaluations)])
+        _raise([*_evaluation_faults(layout, data), *datasets.pass_rate_faults(data, layout.evaluations)])
         runs = experiments.runs(layout.experiments, data)
     except ConfigError as error:
         lines = dict.fromkeys(str(error).splitlines())  # the runs of one experiment share their faults
@@ -127,9 +128,11 @@ def _model_faults(model: ModelSource) -> Iterator[str]:
             yield f"model.path: {model.path} lacks {what}; give a folder that save_pretrained wrote"
 
 
-def _evaluation_faults(evaluations: dict[str, Evaluation], data: dict[str, Any]) -> Iterator[str]:
-    for name, evaluation in evaluations.items():
+def _evaluation_faults(layout: Layout, data: dict[str, Any]) -> Iterator[str]:
+    policies = [BASE, *layout.experiments]
+    for name, evaluation in layout.evaluations.items():
         yield from datasets.unknown(f"evaluations.{name}.dataset", evaluation.dataset, data)
         yield from datasets.other_rows(f"evaluations.{name}.dataset", evaluation.dataset, "questions", data)
-        if evaluation.model != BASE:
-            yield f"evaluations.{name}.model: evaluations start from {BASE!r} (got {evaluation.model!r})"
+        if evaluation.model not in policies:
+            hint = nearest(evaluation.model, policies)
+            yield f"evaluations.{name}.model: neither {BASE!r} nor an experiment (got {evaluation.model!r}); {hint}"

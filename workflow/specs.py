@@ -146,9 +146,12 @@ def shown(config: Config, page: str) -> tuple[str, ...]:
 
 
 def shown_evaluations(config: Config, page: str) -> list[str]:
-    """All of them, but on the page of the main experiments not those that only choose training questions."""
+    """All of them, but on the page of the main experiments neither those that only choose training questions nor those
+    of other experiments' winners."""
     choosing = {source.evaluation for source in config.data.values() if isinstance(source, PassRate)}
-    return [name for name in config.evaluations if page == "ladder" or name not in choosing]
+    policies = {BASE, *shown(config, page)}
+    wanted = [name for name, evaluation in config.evaluations.items() if evaluation.model in policies]
+    return [name for name in wanted if page == "ladder" or name not in choosing]
 
 
 def shown_datasets(config: Config, page: str) -> list[str]:

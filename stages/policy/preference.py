@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from stages.algorithm.dpo import dpo_loss
 from stages.algorithm.log_probs import get_response_log_probs
 from stages.policy.packing import Tokenizer, encode_document
-from stages.policy.processes import dealt, gather
+from stages.policy.processes import count, dealt, gather
 from stages.policy.scoring import make_sequences, score
 from stages.policy.shared_prompt import supported
 
@@ -63,12 +63,22 @@ def micro_batches(pairs: Sequence[Pair], budget: int) -> list[list[int]]:
 
 
 @torch.no_grad()
-def all_log_probs(model: PreTrainedModel, pairs: Sequence[Pair], budget: int, share: bool) -> list[list[float]]:
-    """`pair_log_probs` of many pairs, [[chosen, rejected], ...] in their order, on every process."""
+def all_log_probs(
+    model: PreTrainedModel,
+    pairs: Sequence[Pair],
+    budget: int,
+    share: bool,
+    advance: Callable[[int], None] = lambda done: None,
+) -> list[list[float]]:
+    """`pair_log_probs` of many pairs, [[chosen, rejected], ...] in their order, on every process.
+
+    `advance` is told about how many pairs are done, by all processes, after every micro-batch.
+    """
     found: list[tuple[int, list[float]]] = []
     for part, weight in dealt(micro_batches(pairs, budget)):
         values = pair_log_probs(model, [pairs[place] for place in part], share).tolist()
         found += zip(part, values, strict=True) if weight else ()
+        advance(len(part) * count() if weight else 0)
     return [value for _, value in sorted(scored for one in gather(found) for scored in one)]
 
 

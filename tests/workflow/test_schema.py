@@ -101,7 +101,7 @@ def test_the_results_folder_may_end_in_a_slash():
         ({"data": {"X y": {"source": "arithmetic_traces", "size": 1}}}, "data.X y: names are made of a-z, 0-9 and _"),
         ({"evaluations": {"z": {"dataset": "train", "promt": "r1_zero"}}}, "evaluations.z.promt: unknown key; did you"),
         ({"evaluations": {"z": {"dataset": "trian"}}}, "evaluations.z.dataset: no dataset named 'trian'; did you mean"),
-        ({"evaluations": {"z": {"dataset": "train", "model": "rates"}}}, "evaluations.z.model: evaluations start from"),
+        ({"evaluations": {"z": {"dataset": "train", "model": "rates"}}}, "evaluations.z.model: neither 'base' nor an"),
         (
             {"evaluations": {"z": {"dataset": "train", "prompt": "question_only"}}},
             "evaluations.z: prompt 'question_only' is graded by reward 'question_only', not 'r1_zero'",
@@ -244,11 +244,12 @@ def test_a_lineage_goes_from_the_earliest_experiment_to_the_latest():
 
 
 def test_pass_rates_need_an_evaluation_of_another_dataset():
-    def told(evaluation: str, dataset: str = "train", **bounds: float) -> str:
+    def told(evaluation: str, dataset: str = "train", model: str = "base", **bounds: float) -> str:
         chosen = {"source": "pass_rate", "evaluation": evaluation, **bounds}
-        data = {**config()["data"], "chosen": chosen}
-        return "\n".join(faults(config(data=data, evaluations={"often": {"dataset": dataset}})))
+        data, often = {**config()["data"], "chosen": chosen}, {"dataset": dataset, "model": model}
+        return "\n".join(faults(config(data=data, evaluations={"often": often}, experiments={"rates": rates()})))
 
     assert "data.chosen.evaluation: no evaluation named 'offen'; did you mean often?" in told("offen")
     assert "often samples from a dataset of pass rates itself" in told("often", dataset="chosen")
+    assert "often samples from the winner of rates, which may train on chosen" in told("often", model="rates")
     assert "at_least (0.5) exceeds at_most (0.1)" in told("often", at_least=0.5, at_most=0.1)

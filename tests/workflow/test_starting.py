@@ -17,11 +17,13 @@ AFTER = """  after:
     stage: expert_iteration
     fixed: {train: train, validation: validation, n_ei_steps: 2, question_batch_size: 2, start_from: after}
 """
+GRADED = "results/evaluations/best/graded.parquet"
 BASE, RATES = "start_from=null/seed=0", "start_from=rates/seed=0"
 
 
 @pytest.fixture
 def tree(finished: Tree) -> Tree:
+    finished.edit("config.yaml", "experiments:", "  best: {dataset: validation, model: rates}\nexperiments:")
     with open(finished / "config.yaml", "a") as config:
         config.write(AFTER)
     return finished
@@ -33,7 +35,7 @@ def models(log: str) -> dict[str, str]:
 
 
 def test_the_checkpoint_of_the_winner_is_where_training_starts(tree: Tree):
-    done = tree.snakemake("--cores", "2", "-p", "results/later")
+    done = tree.snakemake("--cores", "2", "-p", "results/later", GRADED)
     assert done.returncode == 0, done.stdout
     found = models(done.stdout)
     best = "results/runs/rates/learning_rate=0.003/seed=0/model"
@@ -42,19 +44,22 @@ def test_the_checkpoint_of_the_winner_is_where_training_starts(tree: Tree):
     assert found[f"results/runs/after/{RATES}/spec.json"] == best
     assert found["results/runs/later/seed=0/round_1/sample.spec.json"] == f"results/runs/after/{BASE}/model"
     assert found["results/runs/later/seed=0/round_2/sample.spec.json"] == "results/runs/later/seed=0/round_1/model"
+    assert found["results/evaluations/best/spec.json"] == best
     assert json.loads((tree / f"results/runs/after/{RATES}/spec.json").read_text())["model"] == "rates"
-    assert tree.plan("results/later") == set()
+    assert tree.plan("results/later", GRADED) == set()
 
 
 def test_another_winner_trains_anew_and_the_same_winner_does_not(tree: Tree):
-    tree.run("results/after")
+    tree.run("results/after", GRADED)
     tree.edit("config.yaml", "[1.0e-3, 3.0e-3]", "[1.0e-3, 3.0e-3, 2.0e-3]")
-    ran = tree.run("results/after")
+    ran = tree.run("results/after", GRADED)
     assert "Train with GRPO: rates, learning_rate=0.002/seed=0" in ran
-    assert not {job for job in ran if "after" in job and "Train" in job}
+    assert not {job for job in ran if ("after" in job and "Train" in job) or "evaluation" in job}
     tree.edit("config.yaml", "3.0e-3, 2.0e-3]", "3.0e-3, 4.0e-3]")
-    ran = tree.run("results/after")
+    ran = tree.run("results/after", GRADED)
     assert {job for job in ran if "after" in job and "Train" in job} == {f"Train with GRPO: after, {RATES}"}
+    evaluated = {"Sample responses for evaluation best", "Grade the responses of evaluation best"}
+    assert {job for job in ran if "evaluation" in job} == evaluated
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from snakemake.settings.enums import RerunTrigger
 
 from stages import hardware
 from workflow import experiments, paths, preset, snapshot, specs
-from workflow.datasets import absent
+from workflow.datasets import BASE, absent
 from workflow.schema import load
 
 CONFIG = load(config)
@@ -137,13 +137,17 @@ def winners(wildcards):
     return chosen(sorted({*inherited_from(wildcards), *started_from(wildcards)}))
 
 
-def starting_policy(wildcards):
-    """Input function: the policy that a run starts from, the base or that of an earlier experiment's winner."""
-    start = specs.start_of(CONFIG, wildcards.experiment, wildcards.run)
-    if start is None:
+def policy(name):
+    """The base policy, or the winner's of an experiment, for an input function."""
+    if name == BASE:
         return BASE_MODEL
-    (winner,) = chosen([start])
-    return f"{paths.run(RESULTS, start, json.loads(Path(winner).read_text())['run'])}/model"
+    (winner,) = chosen([name])
+    return f"{paths.run(RESULTS, name, json.loads(Path(winner).read_text())['run'])}/model"
+
+
+def starting_policy(wildcards):
+    """Input function: the policy that a run starts from."""
+    return policy(specs.start_of(CONFIG, wildcards.experiment, wildcards.run) or BASE)
 
 
 def chosen(names):

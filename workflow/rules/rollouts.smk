@@ -1,10 +1,21 @@
 # Evaluations: one policy on one dataset, sampled, then graded.
 
 
+def sampled_policy(wildcards):
+    """Input function: the policy that an evaluation samples from."""
+    return policy(CONFIG.evaluations[wildcards.evaluation].model)
+
+
+def sampled_anew(wildcards):
+    """Input function without files, for what comes after sampling: it asks for the same winner, as `settled` does."""
+    sampled_policy(wildcards)
+    return []
+
+
 rule sample:
     input:
         spec=spec_file(f"{EVALUATION}/spec.json", specs.sampling),
-        model=BASE_MODEL,
+        model=sampled_policy,
         data=lambda w: paths.dataset(RESULTS, CONFIG.evaluations[w.evaluation].dataset),
     output:
         f"{EVALUATION}/rollouts.parquet",
@@ -29,6 +40,7 @@ rule grade:
     input:
         spec=spec_file(f"{EVALUATION}/grade.spec.json", specs.grading),
         rollouts=f"{EVALUATION}/rollouts.parquet",
+        inherited=sampled_anew,
     output:
         graded=f"{EVALUATION}/graded.parquet",
         metrics=f"{EVALUATION}/metrics.parquet",
