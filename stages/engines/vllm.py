@@ -2,7 +2,7 @@
 
 One request per response, each with its own seed: vLLM derives the seeds of a request for n responses by counting up
 from one, so they could neither be hashes of (run, step, example, sample) nor be kept from meeting another request's.
-The prompt is still computed once per group, by vLLM's prefix cache.
+The prompt is still computed once per group, by vLLM's prefix cache. (Of a seed's 63 bits, generators on a CPU use 32.)
 """
 
 from __future__ import annotations
