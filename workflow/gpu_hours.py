@@ -23,7 +23,6 @@ from rich.console import Console
 from rich.table import Table
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from stages.reporting.hours import number
 from workflow import paths
 from workflow.experiments import Experiments, lineage
 from workflow.schema import Config, load
@@ -167,6 +166,12 @@ def expected(jobs: Sequence[Job]) -> str:
         return "–"
     said = number(sum(job.gpus * job.measured for job in known))
     return said if len(known) == len(jobs) else f"{said} for {len(known)} of {len(jobs)}"
+
+
+def number(hours: float) -> str:
+    from stages.reporting.hours import number  # brings pyarrow along, which planning does without
+
+    return number(hours)
 
 
 def main(arguments: Sequence[str]) -> None:
