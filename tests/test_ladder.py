@@ -161,3 +161,13 @@ def test_no_state_is_left_behind(ladder):
     left = {path for path in (ladder / "results").rglob("*") if path.is_file() and ".state" in str(path.parent)}
     left |= {path for path in (ladder / "results").rglob("state/*") if path.is_file()}
     assert {path.name for path in left} <= {"lock"}
+
+
+def test_every_job_says_on_what_it_ran_and_the_report_adds_it_up(ladder: Tree):
+    for folder in runs(ladder):
+        status = json.loads((folder / "status.json").read_text())
+        assert status["gpus"] >= 0
+        assert status["cores"] >= 1
+    text = (ladder / "results/ladder.md").read_text()
+    assert "do not say on what they ran" not in text
+    assert [line for line in text.splitlines() if line.startswith("| all |")], "the total of the section Spent"

@@ -65,7 +65,9 @@ def table(accounts: Mapping[str, Account]) -> tuple[list[str], list[list[str]]]:
 
 
 def number(hours: float) -> str:
-    """Two digits that mean something: 0.014, 0.5, 3.2, 48, 1,204."""
+    """Two digits that mean something: <0.001, 0.014, 0.5, 3.2, 48, 1,204."""
+    if 0 < hours < 0.001:
+        return "<0.001"
     if hours >= 10:
         return f"{hours:,.0f}"
     return f"{hours:.1f}" if hours >= 1 else f"{hours:.2g}"

@@ -31,6 +31,7 @@ def test_accounts_add_up():
     [
         (Account(1, 60, gpu_hours=3.21), "3.2 GPU-hours"),
         (Account(1, 60, core_hours=0.0142), "0.014 core-hours without a GPU"),
+        (Account(1, 1, core_hours=0.0003), "<0.001 core-hours without a GPU"),
         (Account(2, 60, 1204.4, 1.0), "1,204 GPU-hours and 1.0 core-hours without a GPU"),
         (Account(2, 60, 2.0, unknown=1), "2.0 GPU-hours; 1 of 2 jobs do not say on what they ran"),
         (Account(), "nothing"),
