@@ -19,6 +19,13 @@ def run_on_a_node(tree: Tree) -> subprocess.CompletedProcess[str]:
     return tree.snakemake(*files, *job, "--nolock", "--mode", "remote")
 
 
+def test_executors_are_given_the_frozen_snakefile(fresh: Tree):
+    """What a plan prints as its Snakefile is what executors put on the command line of a job."""
+    planned = fresh.snakemake("-n").stdout
+    (frozen,) = (fresh / ".snakemake/code").glob("*/Snakefile")
+    assert f"Snakefile: {frozen}" in planned
+
+
 def test_edits_while_a_job_waits_change_nothing_for_it(finished: Tree):
     finished.plan()
     for name in EDITED:
