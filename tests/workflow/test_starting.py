@@ -62,6 +62,17 @@ def test_another_winner_trains_anew_and_the_same_winner_does_not(tree: Tree):
     assert {job for job in ran if "evaluation" in job} == evaluated
 
 
+def test_a_winner_that_is_no_longer_in_the_config_is_chosen_anew(tree: Tree):
+    tree.run("results/later", GRADED)
+    tree.edit("config.yaml", "[1.0e-3, 3.0e-3]", "[1.0e-3, 2.0e-3]")
+    done = tree.snakemake("--cores", "2", "-p", "results/later", GRADED)
+    assert done.returncode == 0, done.stdout
+    found = models(done.stdout)
+    best = "results/runs/rates/learning_rate=0.002/seed=0/model"
+    assert found["results/evaluations/best/spec.json"] == found[f"results/runs/after/{RATES}/spec.json"] == best
+    assert tree.plan("results/later", GRADED) == set()
+
+
 @pytest.mark.parametrize(
     ("start", "fault"),
     [

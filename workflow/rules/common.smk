@@ -142,7 +142,10 @@ def policy(name):
     if name == BASE:
         return BASE_MODEL
     (winner,) = chosen([name])
-    return f"{paths.run(RESULTS, name, json.loads(Path(winner).read_text())['run'])}/model"
+    run = json.loads(Path(winner).read_text())["run"]
+    if run not in CONFIG.runs[name]:  # the winner of an earlier config: it is chosen anew, and this then planned anew
+        run = next(iter(CONFIG.runs[name]))
+    return f"{paths.run(RESULTS, name, run)}/model"
 
 
 def starting_policy(wildcards):
