@@ -13,46 +13,20 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from stages import console
+from stages.files import Files, command
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-Input = Annotated[Path, typer.Option(exists=True)]
-Output = Annotated[Path, typer.Option()]
 Row = dict[str, Any]
 
 
-@app.command()
-def main(
-    spec: Input,
-    model: Input,
-    train: Input,
-    validation: Input,
-    state: Output,
-    metrics: Output,
-    generations: Output,
-    checkpoint: Output,
-    status: Output,
-    winners: Annotated[list[Path] | None, typer.Option(help="winners to inherit values from; repeatable")] = None,
-) -> None:
+@command(app)
+def main(files: Files) -> None:
     """Train a policy to prefer chosen over rejected responses, and keep the checkpoint that does so best."""
-    from stages import training
-
-    files = training.Files(
-        spec=spec,
-        model=model,
-        train=train,
-        validation=validation,
-        state=state,
-        metrics=metrics,
-        generations=generations,
-        checkpoint=checkpoint,
-        status=status,
-        winners=winners or (),
-    )
     prefer(files)
 
 

@@ -5,49 +5,22 @@ python -m stages.grpo --spec … --model … --train … --validation … --stat
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from stages import console
+from stages.files import Files, command
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-Input = Annotated[Path, typer.Option(exists=True)]
-Output = Annotated[Path, typer.Option()]
 Row = dict[str, Any]
 
 
-@app.command()
-def main(
-    spec: Input,
-    model: Input,
-    train: Input,
-    validation: Input,
-    state: Output,
-    metrics: Output,
-    rollouts: Output,
-    generations: Output,
-    checkpoint: Output,
-    status: Output,
-    winners: Annotated[list[Path] | None, typer.Option(help="winners to inherit values from; repeatable")] = None,
-) -> None:
+@command(app, rollouts=True)
+def main(files: Files) -> None:
     """Train a policy by GRPO against the grader's rewards, validating as it goes; every rollout is kept."""
     from stages import training
 
-    files = training.Files(
-        spec=spec,
-        model=model,
-        train=train,
-        validation=validation,
-        state=state,
-        metrics=metrics,
-        generations=generations,
-        checkpoint=checkpoint,
-        status=status,
-        winners=winners or (),
-        rollouts=rollouts,
-    )
     with training.opened("grpo", files, lambda settings, _: settings.n_grpo_steps) as run:
         training.train(run, grpo_step)
 

@@ -9,46 +9,20 @@ import math
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from stages import console
+from stages.files import Files, command
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-Input = Annotated[Path, typer.Option(exists=True)]
-Output = Annotated[Path, typer.Option()]
 Row = dict[str, Any]
 
 
-@app.command()
-def main(
-    spec: Input,
-    model: Input,
-    train: Input,
-    validation: Input,
-    state: Output,
-    metrics: Output,
-    generations: Output,
-    checkpoint: Output,
-    status: Output,
-    winners: Annotated[list[Path] | None, typer.Option(help="winners to inherit values from; repeatable")] = None,
-) -> None:
+@command(app)
+def main(files: Files) -> None:
     """Fine-tune a policy on instructions and responses, packed; validation is the NLL of held-out ones."""
-    from stages import training
-
-    files = training.Files(
-        spec=spec,
-        model=model,
-        train=train,
-        validation=validation,
-        state=state,
-        metrics=metrics,
-        generations=generations,
-        checkpoint=checkpoint,
-        status=status,
-        winners=winners or (),
-    )
     tune(files)
 
 

@@ -23,6 +23,7 @@ from stages.early_end import failure
 from stages.engines.opening import check_engine, open_engine
 from stages.engines.rollouts import VALIDATION
 from stages.examples import first, read_examples
+from stages.files import Files
 from stages.generations import generations_table
 from stages.graded import sample_and_grade
 from stages.grading.pool import GraderPool
@@ -42,23 +43,6 @@ from stages.wandb_log import open_log
 
 Row = dict[str, Any]
 Measure = Callable[["Run"], tuple[Row, list[Row]]]  # METRICS columns of a validation, and what the policy wrote for it
-
-
-@dataclass(frozen=True)
-class Files:
-    """Inputs and outputs of a training stage. `rollouts` is None where training samples nothing."""
-
-    spec: Path
-    model: Path
-    train: Path
-    validation: Path
-    state: Path
-    metrics: Path
-    generations: Path
-    checkpoint: Path
-    status: Path
-    winners: Sequence[Path] = ()
-    rollouts: Path | None = None
 
 
 @dataclass
