@@ -95,7 +95,6 @@ def dpo_step(run: Any, data: Compared) -> list[Row]:
 
     from stages.algorithm.dpo import dpo_loss, preference_metrics
     from stages.examples import batch_of
-    from stages.policy.optimizer import scheduled, step_optimizer
     from stages.policy.preference import micro_batches, pair_log_probs
     from stages.policy.processes import dealt, gather
 
@@ -110,20 +109,12 @@ def dpo_step(run: Any, data: Compared) -> list[Row]:
         columns = (*log_probs.unbind(-1), *reference[part].to(log_probs.device).unbind(-1))
         (weight * dpo_loss(*columns, settings.beta).sum() / len(pairs)).backward()
         scored += zip(part, log_probs.tolist(), strict=True) if weight else ()
-    rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
-    norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
-    run.updates += 1
-    run.responses += len(pairs)
+    taken = run.descend(len(pairs))
     policy = [values for _, values in sorted(one for found in gather(scored) for one in found)]
     return [
         {
-            "step": run.updates,
-            "kind": "train",
-            "seconds": run.seconds(),
-            "num_examples": run.responses,
+            **taken,
             "num_tokens": sum(len(pair.chosen) + len(pair.rejected) for pair in pairs),
-            "learning_rate": rate,
-            "gradient_norm": norm,
             **preference_metrics(torch.tensor(policy), reference, settings.beta),
             "seconds_train": time.monotonic() - began,
         }

@@ -57,7 +57,6 @@ def refuse_too_little(file: Path, chunks: int, seq_length: int) -> None:
 
 def instruct_step(run: Any, epochs: Any) -> list[Row]:
     """One optimiser step over `train_batch_size` chunks."""
-    from stages.policy.optimizer import scheduled, step_optimizer
     from stages.policy.packing import chunk_nll
     from stages.policy.processes import dealt, gather
 
@@ -70,20 +69,12 @@ def instruct_step(run: Any, epochs: Any) -> list[Row]:
         share = weight * chunk_nll(run.model, part) / num_tokens
         share.backward()
         loss += share.item()
-    rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
-    norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
-    run.updates += 1
-    run.responses += len(batch)
+    taken = run.descend(len(batch))
     return [
         {
-            "step": run.updates,
-            "kind": "train",
-            "seconds": run.seconds(),
-            "num_examples": run.responses,
+            **taken,
             "num_tokens": num_tokens,
-            "learning_rate": rate,
             "loss": sum(gather(loss)),
-            "gradient_norm": norm,
             "seconds_train": time.monotonic() - began,
         }
     ]

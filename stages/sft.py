@@ -38,7 +38,6 @@ def sft_step(run: Any) -> list[Row]:
     """One optimiser step over `train_batch_size` examples."""
     from stages.algorithm.sft import sft_loss
     from stages.examples import batch_of
-    from stages.policy.optimizer import scheduled, step_optimizer
     from stages.policy.processes import dealt, gather
     from stages.policy.scoring import make_sequences, score, template_pays
 
@@ -55,20 +54,12 @@ def sft_step(run: Any) -> list[Row]:
         partial.backward()
         loss += partial.item()
         entropy += weight * entropies.sum().item() / num_tokens
-    rate = scheduled(run.step, run.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
-    norm = step_optimizer(run.model, run.optimizer, rate, settings.max_grad_norm)
-    run.updates += 1
-    run.responses += len(batch)
+    taken = run.descend(len(batch))
     return [
         {
-            "step": run.updates,
-            "kind": "train",
-            "seconds": run.seconds(),
-            "num_examples": run.responses,
+            **taken,
             "num_tokens": num_tokens,
-            "learning_rate": rate,
             "loss": sum(gather(loss)),
-            "gradient_norm": norm,
             "token_entropy": sum(gather(entropy)),
             "length": num_tokens / len(batch),
             "seconds_train": time.monotonic() - began,

@@ -33,7 +33,7 @@ from stages.parts import Parts
 from stages.policy.checkpoint import load_training, save_training
 from stages.policy.clock import Clock
 from stages.policy.loading import DTYPES, save_policy
-from stages.policy.optimizer import make_optimizer
+from stages.policy.optimizer import make_optimizer, scheduled, step_optimizer
 from stages.policy.processes import joined, leads, share
 from stages.policy.taken import taken
 from stages.policy.trainable import load_trainable
@@ -105,6 +105,22 @@ class Run:
             clock=clock,
         )
         return share(rows)
+
+    def descend(self, num_examples: int) -> Row:
+        """Apply the gradient that has been accumulated over so many examples; METRICS columns of the optimiser step."""
+        settings = self.settings
+        rate = scheduled(self.step, self.total, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction)
+        norm = step_optimizer(self.model, self.optimizer, rate, settings.max_grad_norm)
+        self.updates += 1
+        self.responses += num_examples
+        return {
+            "step": self.updates,
+            "kind": "train",
+            "seconds": self.seconds(),
+            "num_examples": self.responses,
+            "learning_rate": rate,
+            "gradient_norm": norm,
+        }
 
     def resume(self) -> None:
         """Go on from the newest complete checkpoint, if there is one."""
