@@ -86,7 +86,10 @@ def cluster() -> Iterator[None]:
         yield
     finally:
         slurm("scancel", "--user", str(os.getuid()))
-        subprocess.run([script, "down"], check=True)
+        try:  # Slurm kills a job that does not end by itself, but only as long as it runs itself
+            wait_for(lambda: not slurm("squeue", "--noheader"), "the queue to be empty")
+        finally:
+            subprocess.run([script, "down"], check=True)
 
 
 @pytest.fixture(scope="session")
