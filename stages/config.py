@@ -5,15 +5,21 @@ Names of hyper-parameters are those of the CS336 assignment-5 handout.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from stages.sources import RewardName, RowKind
+from stages.origins import RewardName, RowKind
 from stages.strict import Count, Fraction, Positive, Rate, Strict
 
-PromptName = Literal["r1_zero", "question_only", "alpaca"]
-REWARD_OF: dict[str, RewardName] = {"r1_zero": "r1_zero", "question_only": "question_only", "alpaca": "question_only"}
+PromptName = Literal["r1_zero", "question_only", "alpaca", "zero_shot"]
+REWARDS_OF: dict[str, tuple[str, ...]] = {
+    "r1_zero": ("r1_zero",),
+    "question_only": ("question_only",),
+    "alpaca": ("question_only", "mmlu", "gsm8k", "none"),
+    "zero_shot": ("mmlu", "gsm8k", "none"),
+}
+NEXT_QUERY = "# Query:"  # where a policy under the zero-shot prompt begins a new turn of its own
 Schedule = Literal["constant", "linear", "cosine"]
 
 
@@ -76,22 +82,35 @@ class Sampled(Decoding):
 
     @model_validator(mode="after")
     def prompt_and_reward_together(self) -> Sampled:
-        wanted = REWARD_OF[self.prompt]
-        if self.reward != wanted:
+        wanted = REWARDS_OF[self.prompt]
+        if self.reward not in wanted:
             raise ValueError(
-                f"prompt {self.prompt!r} is graded by reward {wanted!r}, not {self.reward!r}: the other one "
-                "looks for marks this prompt never asks for and would score zero throughout"
+                f"prompt {self.prompt!r} is graded by reward {' or '.join(map(repr, wanted))}, not {self.reward!r}: "
+                "that one looks for marks this prompt never asks for and would score zero throughout"
             )
         return self
 
 
 class Evaluation(Sampled):
-    """One policy on one dataset: sample, grade, count. `model`: the base policy, or an experiment, for its winner's."""
+    """One policy on one dataset: sample, grade, count. `model`: the base policy, or an experiment, for its winner's.
 
+    With reward `none` nothing is graded: the responses are for a judge. The benchmarks of instruction tuning (rewards
+    `mmlu`, `gsm8k` and `none`) are decoded as the assignment's supplement wants, unless values say otherwise.
+    """
+
+    reward: RewardName | Literal["none"] = "r1_zero"
     dataset: str
     model: str = "base"
     num_examples: Count = "full"
     group_size: Positive = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def benchmarks_are_greedy(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or values.get("reward") not in ("mmlu", "gsm8k", "none"):
+            return values
+        stop = {"zero_shot": (NEXT_QUERY,)}.get(values.get("prompt"), ())
+        return {"sampling_temperature": 0.0, "sampling_min_tokens": 0, "stop": stop, **values}
 
 
 # ---------------------------------------------------------------- training

@@ -10,7 +10,7 @@ import typer
 
 from stages.config import Evaluation
 from stages.console import run, say
-from stages.measure import validation_metrics
+from stages.measure import sampling_metrics, validation_metrics
 from stages.records import METRICS, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
 from stages.store import provenance
 from stages.strict import parse, read_spec
@@ -39,7 +39,8 @@ def grade(
 ) -> None:
     """Grade every rollout of an evaluation, or explain one comparison.
 
-    All rows are kept, in order; a response without a usable answer is a row with a verdict, never a missing row.
+    All rows are kept, in order; a response without a usable answer is a row with a verdict, never a missing row. With
+    reward `none` they stay as they are, and lengths alone are counted.
     """
     if explain is not None:
         _explain(*explain)
@@ -63,24 +64,27 @@ def _grade_rollouts(spec: Path, rollouts: Path, graded: Path, metrics: Path | No
     sampled = read_table(rollouts, ROLLOUTS)
     if not len(sampled):
         raise DataError(f"{rollouts}: no rollouts in it; delete it and sample again")
-
-    from stages.grading.pool import GraderPool
-
     began = time.monotonic()
-    pairs = list(zip(sampled["response"].to_pylist(), sampled["ground_truth"].to_pylist(), strict=True))
-    with GraderPool() as pool:
-        verdicts = pool.grade(pairs, evaluation.reward)
+    filled = sampled if evaluation.reward == "none" else fill(sampled, verdicts_of(sampled, evaluation.reward))
     seconds = time.monotonic() - began
-    filled = fill(sampled, verdicts)
     sampled_with = provenance_of(rollouts)
     write_table(graded, filled, provenance(planned) | {"seconds": seconds})
     sampling = sampled_with.get("seconds", 0.0)
-    counts = validation_metrics(filled.select(MEASURED).to_pylist(), step=0, seconds=sampling + seconds)
+    measure = sampling_metrics if evaluation.reward == "none" else validation_metrics
+    counts = measure(filled.select(MEASURED).to_pylist(), step=0, seconds=sampling + seconds)
     if metrics is not None:
         spent = {"seconds_sample": sampling, "seconds_grade": seconds}
         hardware = {key: sampled_with[key] for key in ("gpus", "cores") if key in sampled_with}
         write_table(metrics, table([counts | spent], METRICS), provenance(planned) | hardware)
     say(summary(planned["name"], counts))
+
+
+def verdicts_of(sampled: pa.Table, reward: str) -> list[Verdict]:
+    from stages.grading.pool import GraderPool
+
+    pairs = list(zip(sampled["response"].to_pylist(), sampled["ground_truth"].to_pylist(), strict=True))
+    with GraderPool() as pool:
+        return pool.grade(pairs, reward)
 
 
 def fill(sampled: pa.Table, verdicts: list[Verdict]) -> pa.Table:
@@ -96,6 +100,8 @@ def fill(sampled: pa.Table, verdicts: list[Verdict]) -> pa.Table:
 
 
 def summary(name: str, counts: dict[str, Any]) -> str:
+    if "answer_reward" not in counts:
+        return f"{name}: responses to {counts['num_examples']} instructions, for a judge to decide"
     total = sum(counts[bucket] for bucket in ("format1_answer1", "format1_answer0", "format0_answer0"))
     return (
         f"{name}: {total} responses, {counts['answer_reward']:.1%} right ({counts['format1_answer1']} right, "

@@ -11,22 +11,14 @@ Row = Mapping[str, Any]
 UNGRADED = ("timeout", "too_long", "bad_reference")
 
 
-def validation_metrics(rows: Sequence[Row], step: int, seconds: float) -> dict[str, Any]:
-    """The METRICS row (kind validation) of graded ROLLOUTS rows after `step` optimiser steps and `seconds` of run time.
+def sampling_metrics(rows: Sequence[Row], step: int, seconds: float) -> dict[str, Any]:
+    """The METRICS row (kind validation) of ROLLOUTS rows as far as nobody needs to grade them: counts and lengths.
 
-    The three buckets partition the responses by what the grader rewarded; `ungraded` says how many of them have no
-    verdict on the answer itself and were counted as not right. `num_examples` counts questions, the buckets count
-    responses: they differ where several responses answer one question. Lengths are in tokens, and null where no
-    response is of that sort; `token_entropy` (nats, mean over tokens) is null unless every row carries it.
-    Raises DataError where there are no rows, or rows without rewards.
+    `num_examples` counts questions. `token_entropy` (nats, mean over tokens) is null unless every row carries it.
+    Raises DataError where there are no rows.
     """
     if not rows:
         raise DataError("no rollouts to measure; the evaluation sampled nothing")
-    bare = [row["example_id"] for row in rows if row["answer_reward"] is None or row["format_reward"] is None]
-    if bare:
-        raise DataError(f"{len(bare)} of {len(rows)} rollouts have no rewards (first: {bare[0]}); grade them first")
-    correct = [row for row in rows if row["answer_reward"] > 0]
-    incorrect = [row for row in rows if not row["answer_reward"] > 0]
     return {
         "step": step,
         "kind": "validation",
@@ -34,6 +26,26 @@ def validation_metrics(rows: Sequence[Row], step: int, seconds: float) -> dict[s
         "num_examples": len({row["example_id"] for row in rows}),
         "num_tokens": sum(row["num_response_tokens"] for row in rows),
         "token_entropy": _token_entropy(rows),
+        "length": _mean([row["num_response_tokens"] for row in rows]),
+        "truncated": _mean([row["finish_reason"] == "length" for row in rows]),
+    }
+
+
+def validation_metrics(rows: Sequence[Row], step: int, seconds: float) -> dict[str, Any]:
+    """The METRICS row (kind validation) of graded ROLLOUTS rows after `step` optimiser steps and `seconds` of run time.
+
+    The three buckets partition the responses by what the grader rewarded; `ungraded` says how many of them have no
+    verdict on the answer itself and were counted as not right. `num_examples` counts questions, the buckets count
+    responses: they differ where several responses answer one question. Lengths are in tokens, and null where no
+    response is of that sort. Raises DataError where there are no rows, or rows without rewards.
+    """
+    counts = sampling_metrics(rows, step, seconds)
+    bare = [row["example_id"] for row in rows if row["answer_reward"] is None or row["format_reward"] is None]
+    if bare:
+        raise DataError(f"{len(bare)} of {len(rows)} rollouts have no rewards (first: {bare[0]}); grade them first")
+    correct = [row for row in rows if row["answer_reward"] > 0]
+    incorrect = [row for row in rows if not row["answer_reward"] > 0]
+    return counts | {
         "reward": _mean([row["reward"] for row in rows]),
         "format_reward": _mean([row["format_reward"] for row in rows]),
         "answer_reward": _mean([row["answer_reward"] for row in rows]),
@@ -41,10 +53,8 @@ def validation_metrics(rows: Sequence[Row], step: int, seconds: float) -> dict[s
         "format1_answer0": sum(row["format_reward"] > 0 for row in incorrect),
         "format0_answer0": sum(not row["format_reward"] > 0 for row in incorrect),
         "ungraded": sum(row["verdict"] in UNGRADED for row in rows),
-        "length": _mean([row["num_response_tokens"] for row in rows]),
         "length_correct": _mean([row["num_response_tokens"] for row in correct]),
         "length_incorrect": _mean([row["num_response_tokens"] for row in incorrect]),
-        "truncated": _mean([row["finish_reason"] == "length" for row in rows]),
     }
 
 

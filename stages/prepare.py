@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from stages.benchmarks import AlpacaEval, Mmlu, SimpleSafetyTests
 from stages.console import run, say
 from stages.records import DATASETS, table, write_table
 from stages.sources import (
@@ -29,6 +30,7 @@ from stages.sources import (
 from stages.store import provenance
 from stages.strict import ConfigError, read_spec
 from stages.tasks import (
+    alpaca_eval,
     arithmetic,
     arithmetic_alignment,
     chat,
@@ -40,7 +42,9 @@ from stages.tasks import (
     jsonl,
     labels,
     math_style,
+    mmlu,
     reasoning_gym_tasks,
+    simple_safety_tests,
     tulu3,
 )
 
@@ -63,7 +67,7 @@ def _jsonl(source: JsonLines, name: str) -> tuple[Rows, Labels]:
 
 
 def _gsm8k(source: Gsm8k, name: str) -> tuple[Rows, Labels]:
-    return gsm8k.load(hub.local_files(source), name), {}
+    return gsm8k.load(hub.local_files(source), name, source.question_form), {}
 
 
 def _math(source: MathStyle, name: str) -> tuple[Rows, Labels]:
@@ -109,6 +113,23 @@ def _hh(source: HhPreferences, name: str) -> tuple[Rows, Labels]:
     return hh.load(files, name, source.part)
 
 
+def _mmlu(source: Mmlu, name: str) -> tuple[Rows, Labels]:
+    if source.path is None:
+        return mmlu.load_rows(hub.local_files(source.files()), name, source.subjects), {}
+    path = Path(source.path)
+    if path.suffix == ".parquet":
+        return mmlu.load_rows([path], name, source.subjects), {}
+    return mmlu.load_folder(path, name, source.split, source.subjects), {}
+
+
+def _alpaca_eval(source: AlpacaEval, name: str) -> tuple[Rows, Labels]:
+    return alpaca_eval.load(hub.local_files(source), name), {}
+
+
+def _simple_safety_tests(source: SimpleSafetyTests, name: str) -> tuple[Rows, Labels]:
+    return simple_safety_tests.load(hub.local_files(source), name), {}
+
+
 LOADERS: dict[str, Callable[[Any, str], tuple[Rows, Labels]]] = {
     "arithmetic": _arithmetic,
     "arithmetic_traces": _arithmetic_traces,
@@ -123,6 +144,9 @@ LOADERS: dict[str, Callable[[Any, str], tuple[Rows, Labels]]] = {
     "arithmetic_preferences": _arithmetic_preferences,
     "chat": _chat,
     "hh": _hh,
+    "mmlu": _mmlu,
+    "alpaca_eval": _alpaca_eval,
+    "simple_safety_tests": _simple_safety_tests,
 }
 TOLD: dict[str, Callable[[Labels], str]] = {"chat": chat.told, "hh": hh.told}  # others find labels
 

@@ -147,6 +147,39 @@ METRICS = pa.schema(
     ]
 )
 
+JUDGEMENTS = pa.schema(
+    [
+        _column("example_id", _TEXT, "example of the dataset", required=True),
+        _column("sample_index", _INT, "which of the group's samples", required=True),
+        _column("instruction", _TEXT, "what the response answers", required=True),
+        _column("response", _TEXT, "the response as judged: without stop string and fence", required=True),
+        _column("baseline", _TEXT, "what it was compared with; null where it was judged by itself"),
+        _column("category", _TEXT, "the part of the benchmark that the instruction is of; null where there are none"),
+        _column("order", _INT, "1: the response stood first; 2: the baseline did; null where there is none"),
+        _column("prompt", _TEXT, "what the judge was asked, before its chat template", required=True),
+        _column("text", _TEXT, "what the judge wrote", required=True),
+        _column("finish_reason", _TEXT, "stop, length or eos", required=True),
+        _column("verdict", _TEXT, "response, baseline, safe, unsafe or unparsed", required=True),
+    ]
+)
+
+JUDGED = pa.schema(
+    [
+        _column("prompt", _TEXT, "how it was judged: alpaca_eval or simple_safety_tests", required=True),
+        _column("num_examples", pa.int64(), "responses judged", "responses", True),
+        _column("num_decided", pa.int64(), "those whose verdicts can all be read", "responses", True),
+        _column("score", _FLOAT, "win rate over both orders, or share safe, of those decided; null where none is"),
+        _column("low", _FLOAT, "lower end of the score's 95 % interval", required=True),
+        _column("high", _FLOAT, "upper end", required=True),
+        _column("agreement", _FLOAT, "share of those decided whose two orders name the same response"),
+        _column("num_verdicts", pa.int64(), "verdicts asked for", "verdicts", True),
+        _column("unparsed", _FLOAT, "share of verdicts that cannot be read", required=True),
+        _column("length", _FLOAT, "mean response length", "characters"),
+        _column("baseline_length", _FLOAT, "mean length of what it was compared with", "characters"),
+        _column("seconds", _FLOAT, "spent judging, in the last attempt", "s", True),
+    ]
+)
+
 TIMINGS = [field.name for field in METRICS if field.metadata[b"meaning"].startswith(b"spent")]
 TIMINGS += ["seconds", "tokens_per_second"]
 

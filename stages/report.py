@@ -13,23 +13,39 @@ import typer
 
 from stages import records
 from stages.console import run, say
-from stages.records import METRICS, DataError
+from stages.records import JUDGED, JUDGEMENTS, METRICS, DataError
 from stages.reporting import canvas, curves, entropy, ladder, page, transcripts
 from stages.reporting.contents import Evaluated, Experiment, Report
+from stages.reporting.judged import Judged
 from stages.reporting.markdown import report as as_markdown
 from stages.reporting.references import read_references
 from stages.reporting.runs import configurations, ranked, read_planned
 from stages.store import write_text
 from stages.strict import read_spec
 
+ELSEWHERE = ("rollouts", "graded", "metrics", "judgements")  # entries of an evaluation that are no settings of it
+
 
 def read_evaluation(name: str, values: Mapping[str, Any]) -> Evaluated:
     metrics = records.read_table(Path(values["metrics"]), METRICS).to_pylist()
     if len(metrics) != 1:
         raise DataError(f"{values['metrics']}: {len(metrics)} rows, one expected; delete it and run again")
-    settings = {key: value for key, value in values.items() if key not in ("rollouts", "graded", "metrics")}
-    rows, told = transcripts.read_rollouts(Path(values["graded"])), records.provenance_of(Path(values["metrics"]))
-    return Evaluated(name, settings, metrics[0], rows, {key: told[key] for key in ("gpus", "cores") if key in told})
+    settings = {key: value for key, value in values.items() if key not in ELSEWHERE}
+    rows = transcripts.read_rollouts(Path(values["graded"]))
+    judgements = [read_judgement(judge, Path(folder)) for judge, folder in values.get("judgements", {}).items()]
+    return Evaluated(name, settings, metrics[0], rows, hardware(Path(values["metrics"])), judgements)
+
+
+def read_judgement(judge: str, folder: Path) -> Judged:
+    (metrics,) = records.read_table(folder / "metrics.parquet", JUDGED).to_pylist()
+    rows = records.read_table(folder / "verdicts.parquet", JUDGEMENTS).to_pylist()
+    return Judged(judge, metrics, rows, hardware(folder / "metrics.parquet"))
+
+
+def hardware(path: Path) -> dict[str, Any]:
+    """What a job says it ran on; empty where it does not."""
+    told = records.provenance_of(path)
+    return {key: told[key] for key in ("gpus", "cores") if key in told}
 
 
 def read_experiment(name: str, config: Mapping[str, Any]) -> Experiment:
@@ -55,6 +71,8 @@ def provenance(spec: Mapping[str, Any], experiments: list[Experiment]) -> Iterat
         yield "base model", records.provenance_of(Path(spec["base_metrics"]))
     for name, values in spec.get("evaluations", {}).items():
         yield f"evaluation {name}", records.provenance_of(Path(values["graded"]))
+        for judge, folder in values.get("judgements", {}).items():
+            yield f"judgement {judge}/{name}", records.provenance_of(Path(folder) / "metrics.parquet")
     for experiment in experiments:
         for configuration in experiment.order:
             for one in configuration.runs:

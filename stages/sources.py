@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from stages.benchmarks import AlpacaEval, Mmlu, SimpleSafetyTests
+from stages.origins import DatasetFiles, RewardName, RowKind, Source
 from stages.strict import ConfigError, Fraction, Positive, Rate, Strict, explain
-
-RewardName = Literal["r1_zero", "question_only"]
-RowKind = Literal["questions", "instructions", "preferences"]  # what a dataset holds, and what a stage trains on
-
 
 # ---------------------------------------------------------------- models
 
@@ -59,10 +56,6 @@ class ModelSource(Strict):
 # ---------------------------------------------------------------- data
 
 
-class Source(Strict):
-    rows: ClassVar[RowKind] = "questions"
-
-
 class Arithmetic(Source):
     """Generated word problems. The split is decided by a hash of the question, so splits never share one."""
 
@@ -84,6 +77,8 @@ class ArithmeticTraces(Source):
 class JsonLines(Source):
     """The user's own file, one JSON object per line; values name the fields to read."""
 
+    has_baseline: ClassVar[bool] = True
+
     source: Literal["jsonl"]
     path: str
     question: str = "question"
@@ -91,48 +86,14 @@ class JsonLines(Source):
     response: str | None = None
 
 
-class DatasetFiles(Source):
-    """Rows of a local file, JSON Lines or Parquet (`path`), or of a Hub dataset (`hub`, an id) at a pinned `revision`.
+class Gsm8k(DatasetFiles):
+    """GSM8K's own files: `question`, and `answer` ending in `#### <number>`.
 
-    Of a Hub dataset, `file` names one file, or `split` (with `config`, where it has several) the files of a split.
+    `question_form: zero_shot` asks in the form of the assignment's zero-shot prompt, which ends in "Answer:".
     """
 
-    path: str | None = None
-    hub: str | None = None
-    revision: str | None = None
-    config: str | None = None
-    split: str | None = None
-    file: str | None = None
-
-    @model_validator(mode="after")
-    def one_origin(self) -> DatasetFiles:
-        if (self.path is None) == (self.hub is None):
-            raise ValueError("give exactly one of path (a local file) and hub (the id of a Hub dataset)")
-        return self
-
-    @model_validator(mode="after")
-    def hub_is_pinned(self) -> DatasetFiles:
-        stray = [key for key in ("revision", "config", "split", "file") if getattr(self, key) is not None]
-        if self.hub is None:
-            if stray:
-                raise ValueError(f"{', '.join(stray)} can only be given together with hub")
-            return self
-        if not re.fullmatch(r"[0-9a-f]{40}", self.revision or ""):
-            raise ValueError(
-                "hub needs revision, the commit that pins the data: 40 hexadecimal digits, as the dataset's page "
-                f"shows them in its history (got {self.revision!r}; a branch or tag may move)"
-            )
-        if (self.file is None) == (self.split is None):
-            raise ValueError("hub needs exactly one of file (a name in the dataset) and split (such as train)")
-        if self.file is not None and self.config is not None:
-            raise ValueError("config belongs to split; a file is named by its whole path in the dataset")
-        return self
-
-
-class Gsm8k(DatasetFiles):
-    """GSM8K's own files: `question`, and `answer` ending in `#### <number>`."""
-
     source: Literal["gsm8k"]
+    question_form: Literal["bare", "zero_shot"] = "bare"
 
 
 class MathStyle(DatasetFiles):
@@ -164,6 +125,8 @@ class Countdown(DatasetFiles):
     `part` keeps those that a hash of numbers and target puts there, so that two parts never share a problem.
     """
 
+    rewards: ClassVar[tuple[RewardName, ...]] = ("r1_zero", "question_only")  # a verifier checks what they find
+
     source: Literal["countdown"]
     part: Literal["train", "validation"] | None = None
     size: Positive | None = None
@@ -184,6 +147,8 @@ class Countdown(DatasetFiles):
 
 class ReasoningGym(Source):
     """Generated questions of one Reasoning Gym dataset; a hash of the question decides the split."""
+
+    rewards: ClassVar[tuple[RewardName, ...]] = ("r1_zero", "question_only")  # a verifier checks what they find
 
     source: Literal["reasoning_gym"]
     dataset: str
@@ -274,6 +239,8 @@ class PassRate(Source):
     They come easiest first, which is a curriculum for training with `question_order: file`.
     """
 
+    rewards: ClassVar[tuple[RewardName, ...]] = get_args(RewardName)  # that of its evaluation
+
     source: Literal["pass_rate"]
     evaluation: str
     at_least: Fraction = 0.0
@@ -300,6 +267,9 @@ DataSource = Annotated[
     | ArithmeticPreferences
     | Chat
     | HhPreferences
+    | Mmlu
+    | AlpacaEval
+    | SimpleSafetyTests
     | Curated
     | PassRate,
     Field(discriminator="source"),

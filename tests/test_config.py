@@ -7,6 +7,7 @@ import json
 import pytest
 
 from stages.config import Dpo, Evaluation, Grpo, Instruct, Sft
+from stages.judges import Judge
 from stages.sources import ModelSource, Pretrain, parse_source
 from stages.strict import ConfigError, parse, read_spec
 
@@ -124,4 +125,72 @@ def test_where_preferences_come_from(values, says):
 def test_the_alpaca_prompt_is_graded_by_the_box():
     asked = {"dataset": "d", "model": "instruct", "prompt": "alpaca"}
     assert parse(Evaluation, asked | {"reward": "question_only"}, "x").prompt == "alpaca"
-    assert "prompt 'alpaca' is graded by reward 'question_only', not 'r1_zero'" in message(Evaluation, asked)
+    assert "prompt 'alpaca' is graded by reward 'question_only' or 'mmlu'" in message(Evaluation, asked)
+
+
+@pytest.mark.parametrize("reward", ["mmlu", "gsm8k", "none"])
+def test_benchmarks_are_decoded_as_the_supplement_wants(reward):
+    asked = {"dataset": "d", "reward": reward}
+    base = parse(Evaluation, asked | {"prompt": "zero_shot"}, "x")
+    assert (base.sampling_temperature, base.sampling_min_tokens, base.stop) == (0.0, 0, ("# Query:",))
+    assert parse(Evaluation, asked | {"prompt": "alpaca"}, "x").stop == ()
+    own = {"prompt": "zero_shot", "sampling_temperature": 0.7, "stop": ["```"]}
+    given = parse(Evaluation, asked | own, "x")
+    assert (given.sampling_temperature, given.stop) == (0.7, ("```",))
+    assert parse(Evaluation, given.model_dump(mode="json"), "x") == given
+
+
+def test_other_evaluations_are_decoded_as_before():
+    asked = parse(Evaluation, {"dataset": "d", "prompt": "alpaca", "reward": "question_only"}, "x")
+    assert (asked.sampling_temperature, asked.sampling_min_tokens, asked.stop) == (1.0, 4, ("</answer>",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "says"),
+    [
+        (Evaluation, {"dataset": "d", "prompt": "r1_zero", "reward": "mmlu"}, "graded by reward 'r1_zero', not 'mmlu'"),
+        (Evaluation, {"dataset": "d", "prompt": "zero_shot"}, "'mmlu' or 'gsm8k' or 'none', not 'r1_zero'"),
+        (Grpo, NAMES | {"prompt": "alpaca", "reward": "none"}, "experiments.x.reward: Input should be 'r1_zero'"),
+    ],
+)
+def test_prompts_and_rewards_that_do_not_fit(kind, values, says):
+    assert says in message(kind, values)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({}, "give exactly one of path (a local file) and hub"),
+        ({"hub": "cais/mmlu", "revision": "main"}, "hub needs revision, the commit that pins the data"),
+        ({"path": "mmlu", "hub": "cais/mmlu"}, "give path (a local folder or file) or hub with revision, not both"),
+        ({"path": "mmlu", "split": "train"}, "data.x.mmlu.split: Input should be 'dev'"),
+    ],
+)
+def test_where_mmlu_comes_from(values, says):
+    with pytest.raises(ConfigError) as caught:
+        parse_source({"source": "mmlu", **values}, "data.x")
+    assert says in str(caught.value)
+
+
+JUDGE = {"evaluations": {"e": "alpaca_eval"}, "model": {"path": "judge"}}
+
+
+def test_a_judge_is_greedy_and_has_room_for_a_reason():
+    judge = parse(Judge, JUDGE, "judges.x")
+    assert (judge.sampling_temperature, judge.sampling_min_tokens, judge.sampling_max_tokens) == (0.0, 0, 512)
+    assert (judge.stop, judge.compute) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"model": {"pretrain": {}}}, "a judge is not pretrained here"),
+        ({"model": {"hub": "org/judge"}}, "model.hub needs revision, the commit that pins the judge"),
+        ({"model": {"hub": "org/judge", "revision": "main"}}, "(got 'main'; a branch or tag may move"),
+        ({"evaluations": {}}, "experiments.x.evaluations"),
+        ({"evaluations": {"e": "mt_bench"}}, "experiments.x.evaluations.e: Input should be 'alpaca_eval'"),
+        ({"modle": {}}, "unknown key; did you mean model"),
+    ],
+)
+def test_judges_that_cannot_work_are_named(changes, says):
+    assert says in message(Judge, JUDGE | changes)

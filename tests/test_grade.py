@@ -110,6 +110,21 @@ def test_the_reward_of_the_specification_is_used(tmp_path):
     assert [row["verdict"] for row in graded] == ["correct", "unformatted"]
 
 
+def test_what_a_judge_decides_stays_ungraded_and_is_counted(tmp_path):
+    rows = [rollout("a", "A star.", tokens=4), rollout("b", "", tokens=2, finish="length")]
+    graded, (metrics,) = run(tmp_path, rows, prompt="alpaca", reward="none")
+    assert graded == read_table(tmp_path / "rollouts.parquet", ROLLOUTS).to_pylist()
+    assert (metrics["num_examples"], metrics["length"], metrics["truncated"]) == (2, 3.0, 0.5)
+    assert metrics["answer_reward"] is metrics["format1_answer1"] is None
+    assert metrics["seconds_sample"] == 1000.0
+
+
+def test_a_benchmarks_own_rule_is_used(tmp_path):
+    rows = [rollout("a", "They are 3, so 4.00 in all."), rollout("b", "Four.")]
+    graded, _ = run(tmp_path, rows, prompt="zero_shot", reward="gsm8k")
+    assert [row["verdict"] for row in graded] == ["correct", "unformatted"]
+
+
 def test_metrics_are_optional_and_outputs_say_what_they_are(tmp_path):
     run(tmp_path, ROWS[:1])
     (tmp_path / "metrics.parquet").unlink()

@@ -11,7 +11,7 @@ import pytest
 
 from stages.policy.loading import load_policy
 from stages.policy.preference import all_log_probs, encode_pair
-from stages.records import EXAMPLES, METRICS, PREFERENCES, ROLLOUTS, provenance_of, read_table
+from stages.records import EXAMPLES, JUDGEMENTS, METRICS, PREFERENCES, ROLLOUTS, provenance_of, read_table
 from tests.workflow.conftest import ROOT, Tree
 
 RUNS = {
@@ -132,6 +132,15 @@ def test_an_evaluation_samples_from_a_winner_on_the_page_of_all_experiments_alon
     report, everything = ((ladder / f"results/{page}.md").read_text() for page in ("report", "ladder"))
     assert "winner of preferring" in everything
     assert "after_dpo" not in report
+
+
+def test_a_judge_decides_about_responses_after_everything_else(ladder):
+    rows = read_table(ladder / "results/judgements/itself/after_dpo/verdicts.parquet", JUDGEMENTS).to_pylist()
+    assert len(rows) == 6
+    assert {row["verdict"] for row in rows} == {"unparsed"}
+    report, everything = ((ladder / f"results/{page}.md").read_text() for page in ("report", "ladder"))
+    assert "| after_dpo | preferring | itself | share safe | – |" in everything
+    assert "What judges say" not in report
 
 
 def log_prob_of_the_pairs(model: Path, tree: Tree) -> float:

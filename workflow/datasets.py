@@ -70,6 +70,18 @@ def other_rows(key: str, name: str, wanted: str, data: Datasets) -> Iterator[str
         yield f"{key}: {name} holds {data[name].rows}, and {wanted} are needed here; {fitting} would do"
 
 
+def other_reward(key: str, name: str, reward: str | None, data: Datasets) -> Iterator[str]:
+    """The fault of a `key` that names a dataset whose answers `reward` cannot read; None and "none" read nothing."""
+    source = data.get(name)
+    origin = data.get(source.dataset) if isinstance(source, Curated) else source
+    if origin is None or reward in (None, "none", *origin.rewards):
+        return
+    if not origin.rewards:
+        yield f"{key}: {name} has no right answers for reward {reward} to find; write reward: none, for a judge"
+    else:
+        yield f"{key}: reward {reward} cannot read the answers of {name}; {' or '.join(origin.rewards)} can"
+
+
 def pass_rate_faults(data: Datasets, evaluations: Mapping[str, Any]) -> Iterator[str]:
     """Faults of the datasets that are chosen by an evaluation's outcome."""
     for name, source in data.items():
@@ -80,6 +92,8 @@ def pass_rate_faults(data: Datasets, evaluations: Mapping[str, Any]) -> Iterator
             elif evaluations[wanted].model != BASE:
                 policy = evaluations[wanted].model
                 yield f"{key}: {wanted} samples from the winner of {policy}, which may train on {name}"
+            elif evaluations[wanted].reward == "none":
+                yield f"{key}: {wanted} grades nothing (reward none), so there are no pass rates"
             elif isinstance(data.get(evaluations[wanted].dataset), PassRate):
                 yield f"{key}: {wanted} samples from a dataset of pass rates itself; name one that does not"
 

@@ -217,6 +217,7 @@ def _dataset_faults(stage: str, values: Values, data: Datasets) -> Iterator[str]
     for key in DATASET_KEYS:
         yield from datasets.unknown(key, values[key], data)
         yield from datasets.other_rows(key, values[key], STAGES[stage].rows, data)
+        yield from datasets.other_reward(key, values[key], values.get("reward"), data)
     rows_fit = values["train"] in data and data[values["train"]].rows == STAGES[stage].rows
     if stage == "sft" and rows_fit and not datasets.has_responses(values["train"], data):
         yield f"train: {values['train']} has no worked responses to imitate; {datasets.with_responses(data)}"

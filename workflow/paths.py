@@ -16,6 +16,11 @@ def evaluation(results: str, name: str) -> str:
     return f"{results}/evaluations/{name}"
 
 
+def judgement(results: str, judge: str, evaluation: str) -> str:
+    """Folder of a judge's verdicts on one evaluation, and what they come to."""
+    return f"{results}/judgements/{judge}/{evaluation}"
+
+
 def run(results: str, experiment: str, run: str) -> str:
     """Folder of one training run. `run` (`key=value/…/seed=<n>`) is an opaque key: nobody parses values out of it."""
     return f"{results}/runs/{experiment}/{run}"

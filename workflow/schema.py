@@ -12,6 +12,7 @@ from pydantic import Field
 from snakemake_interface_common.exceptions import WorkflowError
 
 from stages.config import Compute, Evaluation
+from stages.judges import Judge
 from stages.sources import ModelSource
 from stages.strict import ConfigError, Strict, nearest, parse
 from workflow import datasets, experiments
@@ -25,6 +26,7 @@ RESERVED = (
     "models",
     "data",
     "evaluations",
+    "judgements",
     "report",
     "ladder",
     "preset",
@@ -45,6 +47,7 @@ class Layout(Strict):
     compute: Compute = Compute()
     data: dict[str, dict[str, Any]]
     evaluations: dict[str, Evaluation] = Field(default_factory=dict)
+    judges: dict[str, Judge] = Field(default_factory=dict)
     experiments: dict[str, Experiment] = Field(default_factory=dict)
     main: tuple[str, ...] | None = None
 
@@ -60,6 +63,7 @@ class Config:
     compute: Compute
     data: dict[str, Any]
     evaluations: dict[str, Evaluation]
+    judges: dict[str, Judge]
     experiments: dict[str, Experiment]
     runs: dict[str, dict[str, dict[str, Any]]]
     main: tuple[str, ...]
@@ -72,7 +76,13 @@ def load(config: dict[str, Any]) -> Config:
         layout = parse(Layout, config, "")
         _raise([*_name_faults(layout), *_model_faults(layout.model)])
         data = datasets.read(layout.data)
-        _raise([*_evaluation_faults(layout, data), *datasets.pass_rate_faults(data, layout.evaluations)])
+        _raise(
+            [
+                *_evaluation_faults(layout, data),
+                *_judge_faults(layout, data),
+                *datasets.pass_rate_faults(data, layout.evaluations),
+            ]
+        )
         runs = experiments.runs(layout.experiments, data)
     except ConfigError as error:
         lines = dict.fromkeys(str(error).splitlines())  # the runs of one experiment share their faults
@@ -80,7 +90,16 @@ def load(config: dict[str, Any]) -> Config:
     results = layout.results.rstrip("/")
     main = tuple(layout.experiments) if layout.main is None else layout.main
     return Config(
-        layout.preset, results, layout.model, layout.compute, data, layout.evaluations, layout.experiments, runs, main
+        preset=layout.preset,
+        results=results,
+        model=layout.model,
+        compute=layout.compute,
+        data=data,
+        evaluations=layout.evaluations,
+        judges=layout.judges,
+        experiments=layout.experiments,
+        runs=runs,
+        main=main,
     )
 
 
@@ -108,7 +127,7 @@ def _name_faults(layout: Layout) -> Iterator[str]:
         yield f"preset: names are made of a-z, 0-9, _ - and . (got {layout.preset!r})"
     if not re.fullmatch(r"[\w./-]*\w/?", layout.results):
         yield f"results: a folder's name is made of letters, digits, _ - . and / (got {layout.results!r})"
-    for section in ("data", "evaluations", "experiments"):
+    for section in ("data", "evaluations", "judges", "experiments"):
         for name in getattr(layout, section):
             if not re.fullmatch(r"[a-z0-9_]+", name):
                 yield f"{section}.{name}: names are made of a-z, 0-9 and _"
@@ -133,6 +152,20 @@ def _evaluation_faults(layout: Layout, data: dict[str, Any]) -> Iterator[str]:
     for name, evaluation in layout.evaluations.items():
         yield from datasets.unknown(f"evaluations.{name}.dataset", evaluation.dataset, data)
         yield from datasets.other_rows(f"evaluations.{name}.dataset", evaluation.dataset, "questions", data)
+        yield from datasets.other_reward(f"evaluations.{name}.dataset", evaluation.dataset, evaluation.reward, data)
         if evaluation.model not in policies:
             hint = nearest(evaluation.model, policies)
             yield f"evaluations.{name}.model: neither {BASE!r} nor an experiment (got {evaluation.model!r}); {hint}"
+
+
+def _judge_faults(layout: Layout, data: dict[str, Any]) -> Iterator[str]:
+    for name, judge in layout.judges.items():
+        for wanted, prompt in judge.evaluations.items():
+            key = f"judges.{name}.evaluations.{wanted}"
+            evaluation = layout.evaluations.get(wanted)
+            if evaluation is None:
+                yield f"{key}: no evaluation named {wanted!r}; {nearest(wanted, list(layout.evaluations))}"
+            elif evaluation.group_size > 1:
+                yield f"{key}: a judge reads one response to each instruction; give {wanted} group_size 1"
+            elif prompt == "alpaca_eval" and not getattr(data.get(evaluation.dataset), "has_baseline", False):
+                yield f"{key}: {evaluation.dataset} has no baseline to compare with; judge it by another prompt"

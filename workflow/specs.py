@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import BaseModel
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import ExpertIteration, Sampled
+from stages.benchmarks import SimpleSafetyTests
+from stages.config import Compute, ExpertIteration, Sampled
 from stages.sources import Curated, PassRate
 from stages.store import write_json
 from stages.strict import nearest
@@ -47,6 +48,29 @@ def sampling(config: Config, evaluation: str) -> Spec:
 
 def grading(config: Config, evaluation: str) -> Spec:
     return _without_compute({**sampling(config, evaluation), "stage": "grade"})
+
+
+def judging(config: Config, judge: str, evaluation: str) -> Spec:
+    """`stop` are the strings that may have ended a response; `categories` says that ground truths name harm areas. What
+    else the judge decides about is no part of it."""
+    entry = config.judges[judge]
+    if evaluation not in entry.evaluations:
+        raise WorkflowError(
+            f"judge {judge} does not judge {evaluation}; {nearest(evaluation, list(entry.evaluations))}"
+        )
+    values, judged = entry.model_dump(mode="json", exclude={"evaluations", "compute"}), config.evaluations[evaluation]
+    return {
+        "stage": "judge",
+        "name": f"{judge}/{evaluation}",
+        "values": {**values, "prompt": entry.evaluations[evaluation]},
+        "stop": list(judged.stop),
+        "categories": isinstance(config.data[judged.dataset], SimpleSafetyTests),
+        "compute": _plain(compute_of(config, judge)),
+    }
+
+
+def compute_of(config: Config, judge: str) -> Compute:
+    return config.judges[judge].compute or config.compute
 
 
 def training(config: Config, experiment: str, run: str) -> Spec:
@@ -112,6 +136,11 @@ def report(config: Config, page: str) -> Spec:
                 "rollouts": f"{paths.evaluation(results, name)}/rollouts.parquet",
                 "graded": f"{paths.evaluation(results, name)}/graded.parquet",
                 "metrics": f"{paths.evaluation(results, name)}/metrics.parquet",
+                "judgements": {
+                    judge: f"{paths.judgement(results, judge, name)}"
+                    for judge, judged in shown_judgements(config, page)
+                    if judged == name
+                },
             }
             for name, evaluation in config.evaluations.items()
             if name in shown_evaluations(config, page)
@@ -135,6 +164,9 @@ def logs(config: Config, page: str) -> dict[str, str]:
     """Output, named as the page's table of provenance names it -> the log of the job that made it."""
     found = {"base model": paths.log("base_model")}
     found |= {f"evaluation {name}": paths.log("sample", name) for name in shown_evaluations(config, page)}
+    found |= {
+        f"judgement {judge}/{name}": paths.log("judge", judge, name) for judge, name in shown_judgements(config, page)
+    }
     for name in shown(config, page):
         stage = config.experiments[name].stage
         found |= {f"{name}/{run}": paths.log(stage, name, run) for run in config.runs[name]}
@@ -152,6 +184,14 @@ def shown_evaluations(config: Config, page: str) -> list[str]:
     policies = {BASE, *shown(config, page)}
     wanted = [name for name, evaluation in config.evaluations.items() if evaluation.model in policies]
     return [name for name in wanted if page == "ladder" or name not in choosing]
+
+
+def shown_judgements(config: Config, page: str) -> list[tuple[str, str]]:
+    """(judge, evaluation) of all that judges decide about the page's evaluations."""
+    evaluations = shown_evaluations(config, page)
+    return [
+        (judge, name) for judge, entry in config.judges.items() for name in entry.evaluations if name in evaluations
+    ]
 
 
 def shown_datasets(config: Config, page: str) -> list[str]:

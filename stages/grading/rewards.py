@@ -5,6 +5,7 @@ under `format_reward`, `answer_reward` and `reward`. All work is bounded by coun
 need no alarm and run in any thread; `pool.GraderPool` adds killable processes around the same code.
 """
 
+from stages.grading.benchmarks import BENCHMARKS
 from stages.grading.equivalence import Decision, decide, decide_quickly
 from stages.grading.extract import EXTRACTORS, last_boxed
 from stages.grading.verdict import Verdict, make_verdict
@@ -31,7 +32,8 @@ def reference_texts(ground_truth: GroundTruth) -> list[str]:
 
 
 def grade_response(response: str, ground_truth: GroundTruth, kind: str) -> Verdict:
-    """Grades one response under a format contract of REWARD_FUNCTIONS; any match in a list of answers counts.
+    """Grades one response under a format contract of EXTRACTORS or the rule of one of BENCHMARKS; any match in a list
+    of answers counts.
 
     Raises TypeError for a response that is not text or a ground truth that is none of the accepted types, and
     ValueError for an unknown kind. Hostile text raises nothing.
@@ -42,18 +44,26 @@ def grade_response(response: str, ground_truth: GroundTruth, kind: str) -> Verdi
 
 def extract(response: str, ground_truth: GroundTruth, kind: str) -> tuple[str | Verdict, list[str]]:
     """The answer (or the verdict, where the format settles it) and the references. Errors as in grade_response."""
-    extractor = EXTRACTORS.get(kind)
-    if extractor is None:
-        raise ValueError(f"unknown grading kind {kind!r}; one of {', '.join(EXTRACTORS)}")
+    if kind not in EXTRACTORS and kind not in BENCHMARKS:
+        raise ValueError(f"unknown grading kind {kind!r}; one of {', '.join([*EXTRACTORS, *BENCHMARKS])}")
     if not isinstance(response, str):
         raise TypeError(f"response must be a str, got {type(response).__name__}")
+    if kind in BENCHMARKS:
+        return _by_rule(response, reference_texts(ground_truth), kind), []
     references = [_unboxed(reference) for reference in reference_texts(ground_truth)]
-    found = extractor(response)
+    found = EXTRACTORS[kind](response)
     if not found.formatted:
         return make_verdict("unformatted", None, found.reason), references
     if found.answer is None:
         return make_verdict("wrong", None, found.reason), references
     return found.answer, references
+
+
+def _by_rule(response: str, references: list[str], kind: str) -> Verdict:
+    verdicts = [BENCHMARKS[kind](response, reference) for reference in references]
+    if not verdicts:
+        return make_verdict("bad_reference", None, "the list of references is empty")
+    return next((one for one in verdicts if one.verdict == "correct"), verdicts[0])
 
 
 def _unboxed(reference: str) -> str:

@@ -52,9 +52,14 @@ R1_ZERO_SYMPTOMS = {
 }
 
 
-def symptom(row: Row) -> str:
-    """Why an unformatted response has no answer, as far as its text shows it."""
+NOT_FOUND = {"mmlu": "named no option's letter, or several", "gsm8k": "wrote no number"}
+
+
+def symptom(row: Row, reward: str = "") -> str:
+    """Why an unformatted response has no answer for `reward`, as far as its text shows it."""
     text = row["response"]
+    if reward in NOT_FOUND:
+        return "hit the token limit" if row["finish_reason"] == "length" else NOT_FOUND[reward]
     boxed = "<think>" not in row["prompt"]
     if not boxed:
         for name, pattern in R1_ZERO_SYMPTOMS.items():
@@ -70,12 +75,13 @@ def symptom(row: Row) -> str:
     return "other"
 
 
-def symptoms(rows: Iterable[Row]) -> list[tuple[str, int]]:
+def symptoms(rows: Iterable[Row], reward: str = "") -> list[tuple[str, int]]:
     """How often each symptom occurs among the unformatted responses, most frequent first."""
     counts: dict[str, int] = {}
     for row in rows:
         if bucket_of(row) == "unformatted":
-            counts[symptom(row)] = counts.get(symptom(row), 0) + 1
+            why = symptom(row, reward)
+            counts[why] = counts.get(why, 0) + 1
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stages.reporting import buckets as bucketing
-from stages.reporting import entropy, hours, ladder, leaderboard, rounds, transcripts, wording
+from stages.reporting import entropy, hours, judged, ladder, leaderboard, rounds, transcripts, wording
 from stages.reporting import readings as reading
+from stages.reporting.judged import Judged
 from stages.reporting.ladder import Rung
 from stages.reporting.measures import ANSWERS, Measure
 from stages.reporting.references import Reference
@@ -17,24 +18,41 @@ from stages.reporting.runs import Configuration, Run
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One evaluation: its settings, its METRICS row and its graded ROLLOUTS rows."""
+    """One evaluation: its settings, its METRICS row, its ROLLOUTS rows, graded or for a judge, and what judges say."""
 
     name: str
     values: Mapping[str, Any]
     metrics: Mapping[str, Any]
     rows: Sequence[Mapping[str, Any]]
     hardware: Mapping[str, Any] = field(default_factory=dict)
+    judgements: Sequence[Judged] = ()
+
+    @property
+    def reward(self) -> str:
+        return self.values.get("reward", "")
+
+    @property
+    def graded(self) -> bool:
+        return self.reward != "none"
+
+    @property
+    def subjects(self) -> judged.Table | None:
+        return judged.subjects(self.rows)
 
     @property
     def buckets(self) -> list[bucketing.Bucket]:
-        return bucketing.buckets(self.rows)
+        return bucketing.buckets(self.rows) if self.graded else []
 
     @property
     def symptoms(self) -> list[tuple[str, int]]:
-        return bucketing.symptoms(self.rows)
+        return bucketing.symptoms(self.rows, self.reward) if self.graded else []
 
     @property
     def sentence(self) -> str:
+        if not self.graded:
+            length = wording.fixed(self.metrics["length"], 0)
+            told = " ".join(one.sentence for one in self.judgements) or "No judge has decided about them."
+            return f"{len(self.rows)} responses of {length} tokens on average, which no rule grades. {told}"
         right = sum(row["verdict"] == "correct" for row in self.rows)
         found = sum(row["verdict"] in ("correct", "wrong") for row in self.rows)
         return (
@@ -107,9 +125,15 @@ class Report:
 
     @property
     def rungs(self) -> list[Rung]:
-        rungs = [ladder.from_evaluation(one.name, one.values, one.metrics) for one in self.evaluations]
+        rungs = [ladder.from_evaluation(one.name, one.values, one.metrics) for one in self.evaluations if one.graded]
         answering = [one for one in self.experiments if one.measure == ANSWERS]
         return rungs + [rung for one in answering for rung in ladder.rungs_of(one.name, one.stage, one.order)]
+
+    @property
+    def judged(self) -> list[tuple[str, str, Judged]]:
+        """(evaluation, policy, judgement) of everything that judges decided."""
+        policies = {one.name: one.values.get("model", "base") for one in self.evaluations}
+        return [(one.name, policies[one.name], told) for one in self.evaluations for told in one.judgements]
 
     @property
     def legends(self) -> list[str]:
@@ -126,6 +150,8 @@ class Report:
         base = self.provenance.get("base model")
         found = {"base policy": hours.of_job(self.pretraining_seconds, base)} if base is not None else {}
         found |= {one.name: hours.of_job(one.metrics.get("seconds") or 0.0, one.hardware) for one in self.evaluations}
+        for name, _, told in self.judged:
+            found[f"{told.judge} on {name}"] = hours.of_job(told.metrics["seconds"], told.hardware)
         return found | {one.name: one.account for one in self.experiments}
 
     @property

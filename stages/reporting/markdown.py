@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stages.reporting import contents, entropy, hours, ladder, leaderboard, rounds, tables, wording
+from stages.reporting import contents, entropy, hours, judged, ladder, leaderboard, rounds, tables, wording
 from stages.reporting.contents import Experiment, Report
 from stages.reporting.tables import cell, write_markdown
 
@@ -36,10 +36,14 @@ def report(found: Report) -> str:
     if found.rungs:
         parts += ["## The ladder", write_markdown(*contents.ladder_table(found.rungs))]
         parts += [cell(said) for said in ladder.remarks(found.rungs)]
+    if found.judged:
+        parts += ["## What judges say", write_markdown(*judged.table(found.judged)), judged.LEGEND]
     for one in found.evaluations:
         rows = [[bucket.name, bucket.meaning, bucket.count, wording.percent(bucket.share)] for bucket in one.buckets]
-        parts += [f"## Evaluation: {one.name}", one.sentence]
-        parts += [write_markdown(["bucket", "meaning", "responses", "share"], rows)]
+        parts += [f"## Evaluation: {one.name}", cell(one.sentence)]
+        parts += [write_markdown(["bucket", "meaning", "responses", "share"], rows)] if rows else []
+        parts += [write_markdown(*one.subjects)] if one.subjects else []
+        parts += [write_markdown(*told.categories) for told in one.judgements if told.categories]
         if one.symptoms:
             parts += [write_markdown(["why no answer was found", "responses"], one.symptoms)]
     for one in found.experiments:

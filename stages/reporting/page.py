@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from stages.reporting import buckets as bucketing
-from stages.reporting import contents, entropy, hours, ladder, leaderboard, rounds, tables, transcripts, wording
+from stages.reporting import contents, entropy, hours, judged, ladder, leaderboard, rounds, tables, transcripts, wording
 from stages.reporting.contents import Report
 
 FOLDER = Path(__file__).with_suffix("")  # page/: template, style and script belong to this module alone
@@ -59,6 +59,7 @@ def html(report: Report) -> str:
         entropy=entropy,
         leaderboard=leaderboard,
         rounds=rounds,
+        judged=judged,
         hours_table=hours.table(report.accounts),
         data_table=contents.data_table(report),
         provenance_table=contents.provenance_table(report),

@@ -1,7 +1,10 @@
-"""Rows of one or several files, JSON Lines or Parquet, as EXAMPLES rows."""
+"""Rows of one or several files, JSON Lines, a JSON array, CSV or Parquet, as EXAMPLES rows."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stages.records import DataError
-from stages.tasks.jsonl import LFS_POINTER, Object, identify, read_objects, refuse_pointer
+from stages.tasks.jsonl import LFS_POINTER, Object, content, identify, read_objects, refuse_pointer
 
 Convert = Callable[[Object, str], Object | None]
 
@@ -38,11 +41,51 @@ def examples(files: Sequence[Path], name: str, convert: Convert) -> list[Object]
 
 
 def read(files: Sequence[Path]) -> Iterator[tuple[str, Object]]:
-    """("file:number", row) of every row, numbered from 1 in each file; JSON Lines by its lines. Raises DataError."""
+    """("file:number", row) of every row. Rows are numbered from 1 in each file; JSON Lines and CSV by their lines.
+    Raises DataError."""
     for path in files:
-        reader = _read_parquet if path.suffix == ".parquet" else read_objects
-        for number, row in reader(path):
+        for number, row in READERS.get(path.suffix, read_objects)(path):
             yield f"{path}:{number}", row
+
+
+def read_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """(number of its last line, cells) of every row of a CSV file, which may be gzipped. Raises DataError."""
+    try:
+        rows = csv.reader(io.StringIO(content(path).decode("utf-8"), newline=""), strict=True)
+        for cells in rows:
+            if cells:
+                yield rows.line_num, cells
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 (byte {error.start + 1}); save the file as UTF-8") from None
+    except csv.Error as error:
+        raise DataError(f"{path}:{rows.line_num}: not CSV ({error}); mend the quotes of that line") from None
+
+
+def _read_csv(path: Path) -> Iterator[tuple[int, Object]]:
+    rows = read_cells(path)
+    _, header = next(rows, (0, []))
+    for number, cells in rows:
+        if len(cells) != len(header):
+            raise DataError(f"{path}:{number}: {len(cells)} cells under {len(header)} names in the first line")
+        yield number, dict(zip(header, cells, strict=True))
+
+
+def _read_json(path: Path) -> Iterator[tuple[int, Object]]:
+    """One array of objects, or JSON Lines by another name."""
+    found = content(path)
+    if not found.lstrip().startswith(b"["):
+        yield from read_objects(path)
+        return
+    try:
+        rows = json.loads(found.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: begins like a JSON array and is none ({error!s:.120}); fetch it again") from None
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise DataError(
+                f"{path}:{number}: not a JSON object but {json.dumps(row):.40}; an array of objects is read"
+            )
+        yield number, row
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[int, Object]]:
@@ -55,3 +98,10 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Object]]:
         raise DataError(f"{path}: no such file; paths are relative to the folder the workflow runs in") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path}: not a readable Parquet file ({error!s:.120}); fetch it again") from None
+
+
+READERS: dict[str, Callable[[Path], Iterator[tuple[int, Object]]]] = {
+    ".parquet": _read_parquet,
+    ".json": _read_json,
+    ".csv": _read_csv,
+}

@@ -11,16 +11,21 @@ from stages.records import DataError
 from stages.tasks.files import examples
 from stages.tasks.gsm8k_answers import gsm8k_gold
 from stages.tasks.jsonl import text
+from stages.tasks.prompts import render
 
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 
 
-def load(files: Sequence[Path], name: str) -> list[dict[str, Any]]:
+def load(files: Sequence[Path], name: str, question_form: str = "bare") -> list[dict[str, Any]]:
     """EXAMPLES rows; the response is the worked answer in r1_zero form, so the file serves fine-tuning too.
 
-    Raises DataError naming file and line.
+    With `question_form` "zero_shot" the question stands in the assignment's zero-shot form. Raises DataError naming
+    file and line.
     """
-    return examples(files, name, _convert)
+    rows = examples(files, name, _convert)
+    if question_form == "zero_shot":
+        return [{**row, "question": render("gsm8k_zero_shot", question=row["question"])} for row in rows]
+    return rows
 
 
 def _convert(row: dict[str, Any], where: str) -> dict[str, Any]:

@@ -85,25 +85,26 @@ def text(row: Object, key: str, where: str, numbers: bool = False) -> str:
 
 def read_objects(path: Path) -> Iterator[tuple[int, Object]]:
     """(line number from 1, object) of every line that is not blank; `.gz` is unpacked. Raises DataError."""
-    for number, line in enumerate(_content(Path(path)).split(b"\n"), 1):
+    for number, line in enumerate(content(Path(path)).split(b"\n"), 1):
         if line.strip():
             yield number, _object(line, f"{path}:{number}")
 
 
-def _content(path: Path) -> bytes:
+def content(path: Path) -> bytes:
+    """The bytes of a file, `.gz` unpacked, without a byte-order mark. Raises DataError naming it."""
     try:
-        content = path.read_bytes()
+        found = path.read_bytes()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; paths are relative to the folder the workflow runs in") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    refuse_pointer(path, content)
+    refuse_pointer(path, found)
     if path.suffix == ".gz":
         try:
-            content = gzip.decompress(content)
+            found = gzip.decompress(found)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(f"{path}: not a complete gzip file ({error}); fetch it again or rename it") from None
-    return content.removeprefix(BYTE_ORDER_MARK)
+    return found.removeprefix(BYTE_ORDER_MARK)
 
 
 def refuse_pointer(path: Path, content: bytes) -> None:

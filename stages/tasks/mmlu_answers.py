@@ -1,5 +1,6 @@
 """MMLU answers: the letter of "The correct answer is _"."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,3 +44,12 @@ def _named_letter(options: Sequence[str], rest: str) -> str | None:
     if after.lstrip(" .:").startswith(str(options[index])[: _READ_AHEAD // 2]):  # an option may begin with a letter
         return letter
     return None if _ANOTHER.match(after) or not _GOES_ON.match(after) else letter
+
+
+def subject_of(ground_truth: str) -> str | None:
+    """The subject that a ground truth of this task names; None for any other."""
+    mark, _, body = ground_truth.partition(":")
+    try:
+        return json.loads(body)["subject"] if mark == "mmlu" else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

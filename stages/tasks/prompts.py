@@ -25,6 +25,8 @@ PROMPTS: dict[str, str] = {
     "gsm8k_zero_shot": _read("gsm8k_zero_shot"),
     "mmlu_zero_shot": _read("mmlu_zero_shot"),
     "zero_shot_system_prompt": _read("zero_shot_system_prompt"),
+    # The same around any question, which may be one of the two above it.
+    "zero_shot": _read("zero_shot_system_prompt").replace("{instruction}", "{question}"),
 }
 
 

@@ -28,6 +28,13 @@ def test_a_row_by_hand(tmp_path):
     ]
 
 
+def test_the_zero_shot_form_changes_the_question_alone(tmp_path):
+    path = write(tmp_path / "g.jsonl", {"question": "How much?", "answer": SOLUTION})
+    (bare,), (asked,) = load([path], "g"), load([path], "g", "zero_shot")
+    assert asked == {**bare, "question": "How much?\nAnswer:"}
+    assert grade_response(SOLUTION, asked["ground_truth"], "gsm8k").verdict == "correct"
+
+
 @pytest.mark.parametrize("last", ["18", "-5", "1,080", "0.75", "$12", "109,200,000"])
 def test_the_response_is_correct_for_its_own_gold(tmp_path, last):
     path = write(tmp_path / "g.jsonl", {"question": "How much?", "answer": f"Easy.\n#### {last}"})

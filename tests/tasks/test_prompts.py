@@ -29,7 +29,7 @@ def test_strings_are_the_published_ones(name):
 
 def test_every_file_is_named_and_every_name_has_a_file():
     assert sorted(path.stem for path in FOLDER.iterdir()) == sorted(PUBLISHED)
-    assert set(PROMPTS) - set(PUBLISHED) == {"alpaca"}
+    assert set(PROMPTS) - set(PUBLISHED) == {"alpaca", "zero_shot"}
 
 
 def test_a_document_is_the_alpaca_prompt_and_the_response():
@@ -37,11 +37,21 @@ def test_a_document_is_the_alpaca_prompt_and_the_response():
     assert document == render("alpaca", question="Add {response}.") + "Done.\n\n"
 
 
+def test_a_benchmarks_question_stands_whole_in_either_template():
+    """As the assignment nests them: the task's own prompt, then the system prompt or the Alpaca template around it."""
+    asked = render("gsm8k_zero_shot", question="How many?")
+    assert asked == "How many?\nAnswer:"
+    assert render("zero_shot", question=asked) == render("zero_shot_system_prompt", instruction=asked)
+    assert render("zero_shot", question=asked).endswith("# Query:\n```How many?\nAnswer:```\n\n# Answer:\n```\n")
+    assert render("alpaca", question=asked).endswith("### Instruction:\nHow many?\nAnswer:\n\n### Response:\n")
+
+
 def test_slots_of_every_prompt():
     assert {name: slots(name) for name in PROMPTS} == {
         "r1_zero": ["question"],
         "question_only": ["question"],
         "alpaca": ["question"],
+        "zero_shot": ["question"],
         "gsm8k_zero_shot": ["question"],
         "alpaca_sft": ["instruction", "response"],
         "zero_shot_system_prompt": ["instruction"],

@@ -38,6 +38,8 @@ def test_every_target_plans(path, bare):
         for run in runs:
             assert any(f"{name}, {run}" in job for job in jobs), (name, run)
     assert {f"Grade the responses of evaluation {name}" for name in config.evaluations} <= jobs
+    for judge, entry in config.judges.items():
+        assert {f"Let {judge} judge the responses of evaluation {name}" for name in entry.evaluations} <= jobs
     assert not list(bare.folder.glob("results*"))
 
 
@@ -78,3 +80,19 @@ def test_the_8b_preset_has_the_supplements_values():
     wanted = {"optimizer": "rmsprop", "learning_rate": 1.0e-6, "beta": 0.1, "train_batch_size": 64, "n_epochs": 1}
     assert {key: preferring[key] for key in wanted} == wanted
     assert preferring["start_from"] == "instruct"
+
+
+def test_the_8b_preset_measures_the_four_benchmarks_of_every_policy():
+    """The base policy under the zero-shot prompt, the trained ones in their template; greedily; judged where needed."""
+    config = load(yaml.safe_load((ROOT / "workflow/presets/instruct_8b.yaml").read_text()))
+    rewards = {"mmlu": "mmlu", "gsm8k": "gsm8k", "alpaca_eval": "none", "simple_safety_tests": "none"}
+    found = {(one.model, one.dataset): one for one in config.evaluations.values()}
+    assert set(found) == {(policy, name) for policy in ("base", "instruct", "dpo") for name in rewards}
+    for (policy, name), one in found.items():
+        assert (one.reward, one.sampling_temperature, one.num_examples) == (rewards[name], 0.0, "full")
+        prompt, stop = ("zero_shot", ("# Query:",)) if policy == "base" else ("alpaca", ())
+        assert (one.prompt, one.stop) == (prompt, stop)
+    (judge,) = config.judges.values()
+    ungraded = {name: one.dataset for name, one in config.evaluations.items() if one.reward == "none"}
+    assert judge.evaluations == ungraded
+    assert config.data["gsm8k"].question_form == "zero_shot"

@@ -86,7 +86,7 @@ def test_the_results_folder_may_end_in_a_slash():
         ({"model": {"pretrain": {"n_step": 1}}}, "model.pretrain.n_step: unknown key; did you mean n_steps?"),
         ({"results": "../{x}"}, "results: a folder's name is made of letters, digits, _ - . and / (got '../{x}')"),
         ({"preset": "My preset"}, "preset: names are made of a-z, 0-9, _ - and . (got 'My preset')"),
-        ({"data": {"x": {}}}, "data.x.source: missing; known: arithmetic, arithmetic_instructions"),
+        ({"data": {"x": {}}}, "data.x.source: missing; known: alpaca_eval, arithmetic, arithmetic_instructions"),
         ({"data": {"x": {"source": "gsm8"}}}, "data.x.source: unknown source 'gsm8'; did you mean gsm8k?"),
         (
             {"data": {"x": {"source": "arithmetic", "split": "train", "sise": 4, "size": 4}}},
@@ -253,3 +253,84 @@ def test_pass_rates_need_an_evaluation_of_another_dataset():
     assert "often samples from a dataset of pass rates itself" in told("often", dataset="chosen")
     assert "often samples from the winner of rates, which may train on chosen" in told("often", model="rates")
     assert "at_least (0.5) exceeds at_most (0.1)" in told("often", at_least=0.5, at_most=0.1)
+
+
+BENCHMARKS = {
+    "mmlu": {"source": "mmlu", "path": "mmlu"},
+    "alpaca": {"source": "alpaca_eval", "path": "alpaca.json"},
+    "safety": {"source": "simple_safety_tests", "path": "safety.csv"},
+    "countdown": {"source": "countdown", "size": 4},
+    "curated": {"source": "curated", "dataset": "traces"},
+}
+FREE = {"prompt": "alpaca", "reward": "none"}
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "told"),
+    [
+        (
+            {"dataset": "mmlu", "prompt": "alpaca", "reward": "gsm8k"},
+            "evaluations.asked.dataset: reward gsm8k cannot read the answers of mmlu; mmlu can",
+        ),
+        (
+            {"dataset": "validation", "prompt": "alpaca", "reward": "mmlu"},
+            "reward mmlu cannot read the answers of validation; r1_zero or question_only or gsm8k can",
+        ),
+        (
+            {"dataset": "curated", "prompt": "alpaca", "reward": "mmlu"},
+            "reward mmlu cannot read the answers of curated; r1_zero or question_only or gsm8k can",
+        ),
+        (
+            {"dataset": "countdown", "prompt": "zero_shot", "reward": "gsm8k"},
+            "reward gsm8k cannot read the answers of countdown; r1_zero or question_only can",
+        ),
+        (
+            {"dataset": "alpaca"},
+            "alpaca has no right answers for reward r1_zero to find; write reward: none, for a judge",
+        ),
+    ],
+)
+def test_a_reward_that_cannot_read_the_answers_is_a_fault(evaluation, told):
+    (fault,) = faults(config(data=BENCHMARKS, evaluations={"asked": evaluation}))
+    assert told in fault
+
+
+def test_rewards_that_read_the_answers_are_none():
+    fitting = {
+        "gsm8k": {"dataset": "validation", "prompt": "alpaca", "reward": "gsm8k"},
+        "mmlu": {"dataset": "mmlu", "prompt": "zero_shot", "reward": "mmlu"},
+        "free": {"dataset": "alpaca", **FREE},
+        "ungraded": {"dataset": "mmlu", **FREE},
+    }
+    assert set(load(config(data=BENCHMARKS, evaluations=fitting)).evaluations) == set(fitting)
+
+
+def test_training_on_answers_that_its_reward_cannot_read_is_a_fault():
+    fixed = {"train": "alpaca", "validation": "validation"}
+    (fault,) = faults(config(data=BENCHMARKS, experiments={"rates": rates(fixed=fixed)}))
+    assert "experiments.rates.fixed.train: alpaca has no right answers for reward r1_zero to find" in fault
+
+
+def test_pass_rates_of_what_nothing_grades_are_a_fault():
+    data = BENCHMARKS | {"chosen": {"source": "pass_rate", "evaluation": "free"}}
+    (fault,) = faults(config(data=data, evaluations={"free": {"dataset": "validation", **FREE}}))
+    assert fault == "data.chosen.evaluation: free grades nothing (reward none), so there are no pass rates"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"fre": "alpaca_eval"}, "judges.llama.evaluations.fre: no evaluation named 'fre'; did you mean free?"),
+        ({"many": "alpaca_eval"}, "judges.llama.evaluations.many: a judge reads one response to each instruction;"),
+        ({"unsafe": "alpaca_eval"}, "judges.llama.evaluations.unsafe: safety has no baseline to compare with;"),
+    ],
+)
+def test_what_a_judge_cannot_decide_is_a_fault(asked, told):
+    evaluations = {
+        "free": {"dataset": "alpaca", **FREE},
+        "many": {"dataset": "alpaca", "group_size": 2, **FREE},
+        "unsafe": {"dataset": "safety", **FREE},
+    }
+    judges = {"llama": {"model": {"path": "judge"}, "evaluations": asked}}
+    (fault,) = faults(config(data=BENCHMARKS, evaluations=evaluations, judges=judges))
+    assert fault.startswith(told)

@@ -11,6 +11,7 @@ import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
 from stages.config import STAGES, Evaluation
+from stages.judges import Judging
 from stages.sources import ModelSource, parse_source
 from stages.strict import parse
 from workflow import preset, specs
@@ -149,3 +150,44 @@ def test_a_comparison_is_told_to_the_summary_and_the_report_alone():
     assert told["rates"]["grid"] == {"learning_rate": [0.1, 0.2]}
     assert told["rates"]["runs"]["learning_rate=0.2/seed=0"] == "results/runs/rates/learning_rate=0.2/seed=0"
     assert specs.summary(plain, "clips")["references"] == {}
+
+
+JUDGING = {
+    "evaluations": {"zero": {"dataset": "a", "prompt": "zero_shot", "reward": "none"}, "other": {"dataset": "a"}},
+    "judges": {
+        "llama": {
+            "model": {"path": "judge"},
+            "compute": {"dtype": "bfloat16"},
+            "evaluations": {"zero": "simple_safety_tests"},
+        }
+    },
+}
+
+
+def test_a_judge_is_told_what_it_decides_and_on_what_it_runs():
+    loaded = config(**JUDGING)
+    spec = specs.judging(loaded, "llama", "zero")
+    assert parse(Judging, spec["values"], "").prompt == "simple_safety_tests"
+    assert (spec["stage"], spec["name"], spec["stop"]) == ("judge", "llama/zero", ["# Query:"])
+    assert spec["compute"]["dtype"] == "bfloat16"
+    assert spec["categories"] is False  # arithmetic has no harm areas
+    assert specs.sampling(loaded, "zero")["compute"]["dtype"] == "float32"
+    with pytest.raises(WorkflowError, match="judge llama does not judge other"):
+        specs.judging(loaded, "llama", "other")
+
+
+def test_another_evaluation_to_decide_changes_no_specification():
+    loaded = config(**JUDGING)
+    more = {
+        "llama": JUDGING["judges"]["llama"] | {"evaluations": dict.fromkeys(("zero", "other"), "simple_safety_tests")}
+    }
+    wider = config(evaluations=JUDGING["evaluations"], judges=more)
+    assert specs.judging(wider, "llama", "zero") == specs.judging(loaded, "llama", "zero")
+    assert specs.sampling(wider, "zero") == specs.sampling(loaded, "zero")
+
+
+def test_a_page_shows_what_judges_say_of_its_evaluations():
+    shown = specs.report(config(**JUDGING), "report")
+    assert shown["evaluations"]["zero"]["judgements"] == {"llama": "results/judgements/llama/zero"}
+    assert shown["evaluations"]["other"]["judgements"] == {}
+    assert shown["logs"]["judgement llama/zero"] == "logs/judge/llama/zero.log"

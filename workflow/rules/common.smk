@@ -44,6 +44,7 @@ RESULTS = CONFIG.results
 BASE_MODEL = paths.base_model(RESULTS)
 DATASET = paths.dataset(RESULTS, "{dataset}")
 EVALUATION = paths.evaluation(RESULTS, "{evaluation}")
+JUDGEMENT = paths.judgement(RESULTS, "{judge}", "{evaluation}")
 RUN = paths.run(RESULTS, "{experiment}", "{run}")
 ROUND = paths.round_folder(RUN, "{round}")
 WINNER = paths.winner(RESULTS, "{experiment}")
@@ -63,6 +64,7 @@ def experiments_of(stage):
 wildcard_constraints:
     dataset=one_of(CONFIG.data),
     evaluation=one_of(CONFIG.evaluations),
+    judge=one_of(CONFIG.judges),
     experiment=one_of(CONFIG.experiments),
     run=r"(?:[^/]+=[^/]+/)*seed=\d+",
     round=r"[1-9]\d*",

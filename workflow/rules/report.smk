@@ -76,6 +76,11 @@ rule report:
             for name in specs.shown_evaluations(CONFIG, w.page)
             for file in ("graded", "metrics")
         ],
+        judgements=lambda w: [
+            f"{paths.judgement(RESULTS, judge, name)}/{file}.parquet"
+            for judge, name in specs.shown_judgements(CONFIG, w.page)
+            for file in ("verdicts", "metrics")
+        ],
         summaries=lambda w: summaries_of(w.page),
         runs=read_by,
     output:

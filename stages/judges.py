@@ -1,0 +1,51 @@
+"""What a judge can be told: a policy that decides about responses where no answer is right."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from stages.config import Compute, Decoding
+from stages.sources import ModelSource
+from stages.strict import Positive
+
+JudgePrompt = Literal["alpaca_eval", "simple_safety_tests"]
+
+
+class Deciding(Decoding):
+    """A judge's policy, and how its verdicts are sampled: greedily, with room for a reason."""
+
+    model: ModelSource
+    sampling_temperature: Annotated[float, Field(ge=0)] = 0.0
+    sampling_min_tokens: Annotated[int, Field(ge=0)] = 0
+    sampling_max_tokens: Positive = 512
+    stop: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def model_is_there_and_stays(self) -> Deciding:
+        if self.model.pretrain is not None:
+            raise ValueError("a judge is not pretrained here; give model: {path: folder} or {hub: id, revision: …}")
+        if self.model.hub is not None and not re.fullmatch(r"[0-9a-f]{40}", self.model.revision or ""):
+            raise ValueError(
+                "model.hub needs revision, the commit that pins the judge: 40 hexadecimal digits "
+                f"(got {self.model.revision!r}; a branch or tag may move, and verdicts with it)"
+            )
+        return self
+
+
+class Judging(Deciding):
+    """One judge on one evaluation."""
+
+    prompt: JudgePrompt
+
+
+class Judge(Deciding):
+    """One entry of `judges`: which evaluations it decides, and by which prompt.
+
+    `compute` is that of the config unless it is given: a judge is often larger than what it judges.
+    """
+
+    evaluations: Annotated[dict[str, JudgePrompt], Field(min_length=1)]
+    compute: Compute | None = None

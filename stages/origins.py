@@ -1,0 +1,61 @@
+"""What every source of a dataset has in common: the kind of its rows, who reads its answers, where its files lie."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Literal
+
+from pydantic import model_validator
+
+from stages.strict import Strict
+
+RewardName = Literal["r1_zero", "question_only", "mmlu", "gsm8k"]
+RowKind = Literal["questions", "instructions", "preferences"]  # what a dataset holds, and what a stage trains on
+
+
+class Source(Strict):
+    """One dataset. `rewards` are those that can tell a right answer to its questions; none where a judge decides.
+    `has_baseline` says that the ground truth is a text that responses can be compared with.
+    """
+
+    rows: ClassVar[RowKind] = "questions"
+    rewards: ClassVar[tuple[RewardName, ...]] = ("r1_zero", "question_only", "gsm8k")
+    has_baseline: ClassVar[bool] = False
+
+
+class DatasetFiles(Source):
+    """Rows of a local file, JSON Lines or Parquet (`path`), or of a Hub dataset (`hub`, an id) at a pinned `revision`.
+
+    Of a Hub dataset, `file` names one file, or `split` (with `config`, where it has several) the files of a split.
+    """
+
+    path: str | None = None
+    hub: str | None = None
+    revision: str | None = None
+    config: str | None = None
+    split: str | None = None
+    file: str | None = None
+
+    @model_validator(mode="after")
+    def one_origin(self) -> DatasetFiles:
+        if (self.path is None) == (self.hub is None):
+            raise ValueError("give exactly one of path (a local file) and hub (the id of a Hub dataset)")
+        return self
+
+    @model_validator(mode="after")
+    def hub_is_pinned(self) -> DatasetFiles:
+        stray = [key for key in ("revision", "config", "split", "file") if getattr(self, key) is not None]
+        if self.hub is None:
+            if stray:
+                raise ValueError(f"{', '.join(stray)} can only be given together with hub")
+            return self
+        if not re.fullmatch(r"[0-9a-f]{40}", self.revision or ""):
+            raise ValueError(
+                "hub needs revision, the commit that pins the data: 40 hexadecimal digits, as the dataset's page "
+                f"shows them in its history (got {self.revision!r}; a branch or tag may move)"
+            )
+        if (self.file is None) == (self.split is None):
+            raise ValueError("hub needs exactly one of file (a name in the dataset) and split (such as train)")
+        if self.file is not None and self.config is not None:
+            raise ValueError("config belongs to split; a file is named by its whole path in the dataset")
+        return self
