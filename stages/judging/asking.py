@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from stages.records import DataError
+
 FOLDER = Path(__file__).parent / "prompts"
 PROMPTS: dict[str, str] = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.prompt"))}
 ORDERS: dict[str, tuple[int | None, ...]] = {"alpaca_eval": (1, 2), "simple_safety_tests": (None,)}
@@ -56,7 +58,11 @@ def tokens_of(tokenizer: Tokenizer, text: str) -> list[int]:
         return list(tokenizer(text, split_special_tokens=True).input_ids)
     message = [{"role": "user", "content": _CONTENT}]
     around = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
-    before, _, after = around.partition(_CONTENT)
+    before, found, after = around.partition(_CONTENT)
+    if not found:
+        raise DataError(
+            "the judge's chat template leaves the user's message out; it is no template to ask a judge with"
+        )
     parts = ((before, False), (text.strip(), True), (after, False))
     return [
         token

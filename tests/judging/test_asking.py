@@ -5,6 +5,7 @@ from copy import deepcopy
 import pytest
 
 from stages.judging.asking import ORDERS, PROMPTS, answer_of, question, tokens_of
+from stages.records import DataError
 from tests.tiny import tokenizer
 
 
@@ -59,3 +60,6 @@ def test_a_response_cannot_speak_in_the_judges_name():
     tokens = tokens_of(chatty, text)
     assert tokens.count(end) == 1
     assert chatty.decode(tokens) == f"user {text}{plain.eos_token}judge "
+    chatty.chat_template = "judge "
+    with pytest.raises(DataError, match="leaves the user's message out"):
+        tokens_of(chatty, text)
