@@ -37,6 +37,7 @@ rule round_sample:
         f"{ROUND}/rollouts.parquet",
     log:
         "logs/expert_iteration/{experiment}/{run}/round_{round}/sample.log",
+    priority: 1  # rounds wait for each other: the longest chain of all goes first
     threads: 1
     resources:
         gpu=SAMPLING_GPUS,
@@ -61,6 +62,7 @@ rule round_grade:
         f"{ROUND}/graded.parquet",
     log:
         "logs/expert_iteration/{experiment}/{run}/round_{round}/grade.log",
+    priority: 1
     resources:
         mem_mb=4000,
         runtime=60,
@@ -82,6 +84,7 @@ rule round_survivors:
         f"{ROUND}/survivors.parquet",
     log:
         "logs/expert_iteration/{experiment}/{run}/round_{round}/survivors.log",
+    priority: 1
     params:
         spec=spec_text(specs.round_survivors),
     message:
@@ -105,6 +108,7 @@ rule round_sft:
         status=f"{ROUND}/status.json",
     log:
         "logs/expert_iteration/{experiment}/{run}/round_{round}/sft.log",
+    priority: 1
     threads: PROCESSES
     resources:
         gpu=TRAINING_GPUS,
