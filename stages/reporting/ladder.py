@@ -58,7 +58,7 @@ def from_configuration(experiment: str, stage: str, one: Configuration, keys: Se
     rows = one.runs[0].validation
     trials = (column(rows, "num_examples") or [0])[-1]
     low, high = wording.wilson(one.score * trials, trials)
-    formats = [value for run in one.runs for value in column(run.validation[-3:], "format_reward")]
+    formats = [value for run in one.runs for value in column(run.validated[-3:], "format_reward")]
     starts = [run.start for run in one.runs if run.start is not None]
     values = one.runs[0].values
     label = wording.label(one.values, keys)

@@ -12,8 +12,9 @@ class Measure:
     """`column` of METRICS in `words`, and as `short` in a table's heading.
 
     A run's score is the mean of the `last three` validations (sampling makes each one noisy), the `last` one, or the
-    `best` one (where that checkpoint is kept). `items` are what it is a share of; none where it is no share. `beside`:
-    other columns of a table, with their headings. `legend` says all of this to a reader.
+    `best` one (where that checkpoint is kept); the one from before training counts only where there is no other.
+    `items` are what it is a share of; none where it is no share. `beside`: other columns of a table, with their
+    headings. `legend` says all of this to a reader.
     """
 
     column: str
@@ -53,8 +54,9 @@ ANSWERS = Measure(
         "length_correct": "length, correct",
         "length_incorrect": "length, incorrect",
     },
-    legend="Reward is the answer reward on the validation set. Final values are means of the last three rows; entropy, "
-    "gradient norm and lengths (in tokens) are of training where a stage measures them there.",
+    legend="Reward is the answer reward on the validation set. Final values are means of the last three validations, "
+    "that before training left out; entropy, gradient norm and lengths (in tokens) are of training where a stage "
+    "measures them there.",
 )
 LOSS = Measure(
     column="loss",

@@ -39,8 +39,13 @@ class Run:
         return self.values.get("seed")
 
     @property
+    def validated(self) -> tuple[dict[str, Any], ...]:
+        """The validations of the policy in training; that from before the first step only where it is all there is."""
+        return tuple(row for row in self.validation if row["step"]) or self.validation
+
+    @property
     def score(self) -> float | None:
-        return SCORES[self.measure.read](self.validation, self.measure)
+        return SCORES[self.measure.read](self, self.measure)
 
     @property
     def start(self) -> float | None:
@@ -105,9 +110,9 @@ def best_row(rows: Iterable[Mapping[str, Any]], measure: Measure) -> Mapping[str
 
 
 SCORES = {
-    "last three": lambda rows, measure: final(rows, measure.column),
-    "last": lambda rows, measure: (column(rows, measure.column) or [None])[-1],
-    "best": lambda rows, measure: best_row(rows, measure).get(measure.column),
+    "last three": lambda run, measure: final(run.validated, measure.column),
+    "last": lambda run, measure: (column(run.validated, measure.column) or [None])[-1],
+    "best": lambda run, measure: best_row(run.validation, measure).get(measure.column),
 }
 
 

@@ -33,7 +33,7 @@ def run_row(run: Run, keys: Iterable[str]) -> dict[str, Any]:
     loss is the last one): rewards are of validation; what stands beside them of training where it has that, else of
     validation."""
     name, best = run.measure.column, best_row(run.validation, run.measure)
-    last = final(run.validation, name) if run.measure.read == "best" else run.score
+    last = final(run.validated, name) if run.measure.read == "best" else run.score
     row = {key: run.values.get(key) for key in keys}
     row |= {"seed": run.seed, "status": run.status, "reason": run.reason, "steps": run.steps, "seconds": run.seconds}
     row |= {f"start_{name}": run.start, f"final_{name}": last}
@@ -42,7 +42,7 @@ def run_row(run: Run, keys: Iterable[str]) -> dict[str, Any]:
     for key in run.measure.beside:
         beside = key.removeprefix("final_")
         marked = key != beside or beside.endswith("accuracy") or not column(run.train, beside)
-        values = column(run.validation if marked else run.train, beside)
+        values = column(run.validated if marked else run.train, beside)
         row[key] = mean(values[-shown_rows:]) if values else None
     return row | {"path": run.path}
 

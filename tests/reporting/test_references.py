@@ -65,7 +65,7 @@ def test_both_are_read_where_the_shorter_of_them_ended():
     there = reference(0.1, 0.5, 0.6, 0.8, seconds=6.0)
     assert against(here, there) == (
         "Beside the reference: earlier, learning_rate = 3e-4: "
-        "final answer reward 0.400 here, 0.633 there (0.233 behind); "  # means of the last three
+        "final answer reward 0.550 here, 0.633 there (0.083 behind); "  # means of the last three after step 0
         "after 20 optimiser steps 0.700 here, 0.600 there (0.100 ahead); "
         "after 40 s 0.700 here, 0.100 there (0.600 ahead)."  # its second validation came at 60 s
     )
@@ -83,9 +83,9 @@ def test_no_lead_is_called_level_and_other_questions_are_named():
 
 def test_a_run_that_never_validated_is_beside_the_others_all_the_same():
     never = against(Configuration({}, (Run("p", {}, status="diverged"),)), reference(0.1, 0.5))
-    assert never.endswith("final answer reward 0.000 here, 0.300 there (0.300 behind).")
+    assert never.endswith("final answer reward 0.000 here, 0.500 there (0.500 behind).")
     at_the_start = Configuration({}, (Run("p", {}, validation=(validation(0, 0.2),)),))
-    assert against(at_the_start, reference(0.1, 0.5)).endswith("0.200 here, 0.300 there (0.100 behind).")
+    assert against(at_the_start, reference(0.1, 0.5)).endswith("0.200 here, 0.500 there (0.300 behind).")
 
 
 def test_references_stand_last_in_tables_and_are_marked():
@@ -93,7 +93,7 @@ def test_references_stand_last_in_tables_and_are_marked():
     best = reference(0.95, 0.99)
     header, rows = tables.configuration_table(order, [best])
     assert [row[0] for row in rows] == ["3e-4", "1e-3", best.label]
-    assert rows[-1][header.index("final reward")] == "0.970"
+    assert rows[-1][header.index("final reward")] == "0.990"
     assert [row[0] for row in tables.run_table(order, [best])[1]] == ["3e-4", "1e-3", best.label]
     (mine,) = [row for row in tables.reference_rows([best]) if row["row"] == "reference run"]
     assert (mine["reference"], mine["learning_rate"], mine["best_answer_reward"]) == ("earlier", None, 0.99)

@@ -96,3 +96,9 @@ def test_the_winner_file_keeps_its_bytes_when_only_scores_change(tmp_path):
         "run": "lr_sweep/learning_rate=0.0003/seed=0",
         "values": {"learning_rate": 3e-4},
     }
+
+
+def test_a_short_run_is_not_judged_by_what_it_was_before_training():
+    rows = tuple({"step": step, "answer_reward": value} for step, value in ((0, 0.2), (20, 0.7), (30, 0.8)))
+    assert Run("p", {}, validation=rows).score == pytest.approx(0.75)
+    assert Run("p", {}, validation=rows[:1]).score == 0.2  # nothing else is there

@@ -96,8 +96,8 @@ def test_the_ladder_shows_every_sft_variant_and_only_the_winner_of_grpo():
     order = ranked(configurations([run(1e-3, 0, 0.2, 0.4), run(3e-4, 0, 0.2, 0.6)], SWEEP))
     assert [rung.name for rung in rungs_of("x", "sft", order)] == ["x: learning_rate = 3e-4", "x: learning_rate = 1e-3"]
     (rung,) = rungs_of("x", "grpo", order)
-    assert (rung.answer_reward, rung.questions, rung.note) == (pytest.approx(0.4), 100, "best of 2, 1 seed")
-    assert (rung.low, rung.high) == pytest.approx(wording.wilson(40, 100))
+    assert (rung.answer_reward, rung.questions, rung.note) == (pytest.approx(0.6), 100, "best of 2, 1 seed")
+    assert (rung.low, rung.high) == pytest.approx(wording.wilson(60, 100))
     assert "answers 40.0 % of the 100 questions" in headline([rung])
     assert "it was 20.0 %" in headline([rung])
     assert headline([]) == ""
