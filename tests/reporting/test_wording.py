@@ -98,7 +98,7 @@ def test_the_ladder_shows_every_sft_variant_and_only_the_winner_of_grpo():
     (rung,) = rungs_of("x", "grpo", order)
     assert (rung.answer_reward, rung.questions, rung.note) == (pytest.approx(0.6), 100, "best of 2, 1 seed")
     assert (rung.low, rung.high) == pytest.approx(wording.wilson(60, 100))
-    assert "answers 40.0 % of the 100 questions" in headline([rung])
+    assert "answers 60.0 % of the 100 questions" in headline([rung])
     assert "it was 20.0 %" in headline([rung])
     assert headline([]) == ""
 
