@@ -125,9 +125,16 @@ class Report:
 
     @property
     def rungs(self) -> list[Rung]:
-        rungs = [ladder.from_evaluation(one.name, one.values, one.metrics) for one in self.evaluations if one.graded]
+        """The base policy, what experiments made of it, then evaluations of their winners."""
+        graded = [one for one in self.evaluations if one.graded]
+        measured = {one.name: ladder.from_evaluation(one.name, one.values, one.metrics) for one in graded}
+        of_base = [one.name for one in graded if one.values.get("model", "base") == "base"]
         answering = [one for one in self.experiments if one.measure == ANSWERS]
-        return rungs + [rung for one in answering for rung in ladder.rungs_of(one.name, one.stage, one.order)]
+        return [
+            *(measured[name] for name in of_base),
+            *(rung for one in answering for rung in ladder.rungs_of(one.name, one.stage, one.order)),
+            *(rung for name, rung in measured.items() if name not in of_base),
+        ]
 
     @property
     def judged(self) -> list[tuple[str, str, Judged]]:
