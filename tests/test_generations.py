@@ -14,6 +14,7 @@ ROW = {
     "ground_truth": "2",
     "format_reward": 1.0,
     "answer_reward": 0.0,
+    "verdict": "wrong",
     "mean_token_entropy": 0.25,
     "num_response_tokens": 7,
 }
@@ -32,6 +33,7 @@ def test_it_shows_the_few_things_one_looks_at():
     assert "right" not in text
     assert text.count("1 + 1?") == 3
     assert text.count("1/0") == 3
+    assert "1/0" not in printed([ROW | {"verdict": None}], AVERAGES)  # an answer that nobody graded
     assert "0.250" in text
 
 
