@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,13 +18,13 @@ from stages.records import (
     METRICS,
     PREFERENCES,
     ROLLOUTS,
-    TIMINGS,
     DataError,
     read_table,
     table,
     write_table,
 )
 from stages.tasks.arithmetic_alignment import instructions, preferences
+from tests.stage_runs import Stop, assert_same_results, in_two_processes, stage_files
 from tests.tiny import qwen, tokenizer
 
 COMMON = {"train": "train", "validation": "validation", "eval_every": 2, "sampling_max_tokens": 6}
@@ -51,24 +48,8 @@ def inputs(tmp_path_factory) -> Path:
 
 
 def files_of(inputs: Path, out: Path, stage: str, compute: dict | None = None, **changes) -> training.Files:
-    out.mkdir(parents=True, exist_ok=True)
-    spec = {"stage": stage, "name": f"test/{stage}", "code": "stages@0", "values": VALUES[stage] | changes}
-    (out / "spec.json").write_text(json.dumps(spec | {"compute": compute or {}}))
-    return training.Files(
-        spec=out / "spec.json",
-        model=inputs / "model",
-        train=inputs / f"{stage}.train",
-        validation=inputs / f"{stage}.validation",
-        state=out / "state",
-        metrics=out / "metrics.parquet",
-        generations=out / "generations.parquet",
-        checkpoint=out / "model",
-        status=out / "status.json",
-    )
-
-
-class Stop(Exception):
-    pass
+    data = f"{stage}.train", f"{stage}.validation"
+    return stage_files(inputs, out, stage, VALUES[stage] | changes, compute, data)
 
 
 def run(files: training.Files, stage: str, stop_before: int | None = None) -> list[dict]:
@@ -86,14 +67,6 @@ def run(files: training.Files, stage: str, stop_before: int | None = None) -> li
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
-
-
-def assert_same_results(one: training.Files, two: training.Files) -> None:
-    left, right = weights(one.checkpoint), weights(two.checkpoint)
-    assert all(torch.equal(left[key], right[key]) for key in left)
-    tables = [read_table(files.metrics, METRICS).drop_columns([*TIMINGS]) for files in (one, two)]
-    assert tables[0].equals(tables[1])
-    assert read_table(one.generations, ROLLOUTS).equals(read_table(two.generations, ROLLOUTS))
 
 
 @pytest.mark.parametrize("stage", VALUES)
@@ -127,10 +100,7 @@ def test_two_processes_are_as_good_as_one(inputs, tmp_path, stage):
     alone = files_of(inputs, tmp_path / "alone", stage, micro_batch_tokens=256, n_epochs=1)
     rows = run(alone, stage)
     pair = files_of(inputs, tmp_path / "pair", stage, {"train_processes": 2}, micro_batch_tokens=256, n_epochs=1)
-    paths = {key: value for key, value in asdict(pair).items() if value and key != "winners"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["-m", f"stages.{stage}", *(str(part) for key, path in paths.items() for part in (f"--{key}", path))]
-    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    done = in_two_processes(pair, stage)
     assert done.returncode == 0, done.stderr
     for one, other in zip(rows, read_table(pair.metrics, METRICS).to_pylist(), strict=True):
         assert one["loss"] == pytest.approx(other["loss"], rel=1e-4)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from stages import grpo, sft, training
-from stages.policy.loading import save_policy
-from stages.records import EXAMPLES, METRICS, ROLLOUTS, TIMINGS, read_table, table, write_table
+from stages.records import METRICS, ROLLOUTS, TIMINGS, read_table
 from stages.strict import ConfigError
-from stages.tasks import arithmetic
-from tests.tiny import qwen, tokenizer
+from tests.stage_runs import Stop, in_two_processes, stage_files, write_inputs
 
 COMMON = {
     "train": "train",
@@ -44,31 +38,12 @@ TOTALS = {"sft": sft.total_steps, "grpo": lambda settings, _: settings.n_grpo_st
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("inputs")
-    rows = arithmetic.examples("train", 12, 0)
-    answers = [row | {"response": f" </think> <answer> {row['ground_truth']} </answer>"} for row in rows]
-    write_table(folder / "train.parquet", table(answers, EXAMPLES))
-    write_table(folder / "validation.parquet", table(arithmetic.examples("validation", 2, 0), EXAMPLES))
-    save_policy(qwen(), tokenizer(), folder / "model")
+    write_inputs(folder, validation=2)
     return folder
 
 
 def files_of(inputs: Path, out: Path, stage: str, compute: dict, **changes) -> training.Files:
-    out.mkdir(parents=True, exist_ok=True)
-    spec = {"stage": stage, "name": f"test/{stage}", "code": "stages@0", "values": VALUES[stage] | changes}
-    (out / "spec.json").write_text(json.dumps(spec | {"compute": compute}))
-    names = ("state", "metrics", "generations", "checkpoint", "status")
-    return training.Files(
-        spec=out / "spec.json",
-        model=inputs / "model",
-        train=inputs / "train.parquet",
-        validation=inputs / "validation.parquet",
-        **{name: out / name for name in names},
-        rollouts=out / "rollouts" if stage == "grpo" else None,
-    )
-
-
-class Stop(Exception):
-    pass
+    return stage_files(inputs, out, stage, VALUES[stage] | changes, compute)
 
 
 def run(files: training.Files, stage: str, stop_before: int | None = None) -> None:
@@ -81,14 +56,6 @@ def run(files: training.Files, stage: str, stop_before: int | None = None) -> No
 
     with training.opened(stage, files, TOTALS[stage]) as held:
         training.train(held, step)
-
-
-def launch(files: training.Files, stage: str) -> subprocess.CompletedProcess:
-    """The stage's program in two processes, as the workflow starts it."""
-    paths = {key: value for key, value in asdict(files).items() if value and key != "winners"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["-m", f"stages.{stage}", *(str(part) for key, path in paths.items() for part in (f"--{key}", path))]
-    return subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
 
 
 def assert_same_metrics(one: training.Files, two: training.Files) -> None:
@@ -110,7 +77,7 @@ def test_what_one_process_began_two_go_on_with(inputs, tmp_path):
     with pytest.raises(Stop):
         run(parted, "sft", stop_before=1)
     files_of(inputs, tmp_path / "parted", "sft", {"train_processes": 2, "gradient_checkpointing": True})
-    done = launch(parted, "sft")
+    done = in_two_processes(parted, "sft")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("going on from step 1 of 3") == 1, "the first process alone reports"
     assert_same_metrics(parted, straight)
@@ -120,7 +87,7 @@ def test_what_one_process_began_two_go_on_with(inputs, tmp_path):
 def test_what_two_processes_began_one_goes_on_with(inputs, tmp_path, monkeypatch):
     parted = files_of(inputs, tmp_path / "parted", "grpo", {"train_processes": 2})
     nowhere = replace(parted, metrics=inputs / "train.parquet" / "metrics")  # known when it is written, at the end
-    done = launch(nowhere, "grpo")
+    done = in_two_processes(nowhere, "grpo")
     assert done.returncode != 0
     assert "train.parquet" in done.stderr
     straight = files_of(inputs, tmp_path / "straight", "grpo", {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -16,11 +15,9 @@ from safetensors.torch import load_file
 
 from stages import grpo, records, sft, training
 from stages.examples import batch_of
-from stages.policy.loading import save_policy
-from stages.records import EXAMPLES, METRICS, ROLLOUTS, TIMINGS, read_table, table, write_table
+from stages.records import EXAMPLES, METRICS, ROLLOUTS, read_table, table, write_table
 from stages.store import StateError
-from stages.tasks import arithmetic
-from tests.tiny import qwen, tokenizer
+from tests.stage_runs import ONE_THREAD, Stop, assert_same_results, options, stage_files, write_inputs
 from tests.waiting import wait_for
 
 COMMON = {
@@ -48,11 +45,7 @@ STEPS = {"sft": sft.sft_step, "grpo": grpo.grpo_step, "off_policy": grpo.grpo_st
 def inputs(tmp_path_factory) -> Path:
     """A policy that has learned to answer at once, often wrongly, so that rewards differ within a group."""
     folder = tmp_path_factory.mktemp("inputs")
-    rows = arithmetic.examples("train", 12, 0)
-    answers = [row | {"response": f" </think> <answer> {row['ground_truth']} </answer>"} for row in rows]
-    write_table(folder / "train.parquet", table(answers, EXAMPLES))
-    write_table(folder / "validation.parquet", table(arithmetic.examples("validation", 6, 0), EXAMPLES))
-    save_policy(qwen(), tokenizer(), folder / "model")
+    write_inputs(folder, validation=6)
     warm = {"n_sft_steps": 60, "learning_rate": 1e-2, "train_batch_size": 12, "eval_every": 60, "checkpoint_every": 60}
     files = files_of(folder, folder / "warm", "sft", **warm)
     run(files, "sft")
@@ -62,22 +55,7 @@ def inputs(tmp_path_factory) -> Path:
 
 
 def files_of(inputs: Path, out: Path, kind: str, **changes) -> training.Files:
-    out.mkdir(parents=True, exist_ok=True)
-    stage = "sft" if kind == "sft" else "grpo"
-    spec = {"stage": stage, "name": f"test/{kind}", "code": "stages@0", "values": VALUES[kind] | changes}
-    (out / "spec.json").write_text(json.dumps(spec))
-    return training.Files(
-        spec=out / "spec.json",
-        model=inputs / "model",
-        train=inputs / "train.parquet",
-        validation=inputs / "validation.parquet",
-        state=out / "state",
-        metrics=out / "metrics.parquet",
-        generations=out / "generations.parquet",
-        checkpoint=out / "model",
-        status=out / "status.json",
-        rollouts=None if kind == "sft" else out / "rollouts.parquet",
-    )
+    return stage_files(inputs, out, "sft" if kind == "sft" else "grpo", VALUES[kind] | changes)
 
 
 def run(files: training.Files, kind: str, step=None) -> None:
@@ -85,22 +63,6 @@ def run(files: training.Files, kind: str, step=None) -> None:
     total = sft.total_steps if kind == "sft" else (lambda settings, _: settings.n_grpo_steps)
     with training.opened(stage, files, total) as held:
         training.train(held, step or STEPS[kind])
-
-
-def assert_same_results(left: training.Files, right: training.Files) -> None:
-    weights, others = (load_file(files.checkpoint / "model.safetensors") for files in (left, right))
-    assert weights.keys() == others.keys()
-    assert all(torch.equal(weights[key], others[key]) for key in weights)
-    drop = [name for name in METRICS.names if name in TIMINGS]
-    one, two = (read_table(files.metrics, METRICS).drop_columns(drop) for files in (left, right))
-    assert one.equals(two)
-    assert read_table(left.generations, ROLLOUTS).equals(read_table(right.generations, ROLLOUTS))
-    if left.rollouts:
-        assert read_table(left.rollouts, ROLLOUTS).equals(read_table(right.rollouts, ROLLOUTS))
-
-
-class Stop(Exception):
-    pass
 
 
 def stopping_at(kind: str, limit: int):
@@ -194,11 +156,7 @@ def test_divergence_ends_the_run_with_a_reason_and_keeps_what_there_is(inputs, t
 
 
 def arguments(files: training.Files, kind: str) -> list[str]:
-    names = ["spec", "model", "train", "validation", "state", "metrics", "generations", "checkpoint", "status"]
-    names += [] if kind == "sft" else ["rollouts"]
-    stage = "sft" if kind == "sft" else "grpo"
-    command = [sys.executable, "-m", f"stages.{stage}"]
-    return command + [part for name in names for part in (f"--{name}", str(getattr(files, name)))]
+    return [sys.executable, "-m", f"stages.{'sft' if kind == 'sft' else 'grpo'}", *options(files)]
 
 
 @pytest.mark.parametrize(("kind", "sign"), [("sft", signal.SIGTERM), ("grpo", signal.SIGKILL)])
@@ -207,13 +165,12 @@ def test_a_killed_process_goes_on_where_it_was(inputs, tmp_path, kind, sign):
     straight = files_of(inputs, tmp_path / "straight", kind, **steps)
     run(straight, kind)
     killed = files_of(inputs, tmp_path / "killed", kind, **steps)
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(arguments(killed, kind), env=environment, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(arguments(killed, kind), env=ONE_THREAD, stderr=subprocess.DEVNULL)
     wait_for(lambda: (killed.state / "step_00000003").exists() or later_checkpoint(killed.state, 3), process)
     process.send_signal(sign)
     assert process.wait() == (143 if sign == signal.SIGTERM else -sign)
     assert not killed.status.exists()
-    again = subprocess.run(arguments(killed, kind), env=environment, capture_output=True, text=True)
+    again = subprocess.run(arguments(killed, kind), env=ONE_THREAD, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     assert "going on from step" in again.stderr
     assert_same_results(straight, killed)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from stages import sft, training
 from stages.policy.loading import save_policy
-from stages.records import EXAMPLES, METRICS, ROLLOUTS, TIMINGS, read_table, table, write_table
+from stages.records import EXAMPLES, METRICS, ROLLOUTS, read_table, table, write_table
 from stages.tasks import arithmetic
+from tests.stage_runs import ONE_THREAD, assert_same_results, stage_files, write_spec
 from tests.tiny import qwen, tokenizer
 
 COMMON = {"train": "train", "validation": "validation", "sampling_max_tokens": 12, "num_validation_examples": 4}
@@ -29,28 +27,6 @@ GRPO = {
     "learning_rate": 1e-3,
     "eval_every": 25,
 }
-
-
-def spec(folder: Path, stage: str, values: dict, compute: dict) -> Path:
-    folder.mkdir(exist_ok=True)
-    told = {"stage": stage, "name": f"test/{stage}", "code": "stages@0", "values": values, "compute": compute}
-    (folder / "spec.json").write_text(json.dumps(told))
-    return folder / "spec.json"
-
-
-def files(inputs: Path, out: Path, stage: str, values: dict, compute: dict) -> training.Files:
-    return training.Files(
-        spec=spec(out, stage, values, compute),
-        model=inputs / "model",
-        train=inputs / "train.parquet",
-        validation=inputs / "validation.parquet",
-        state=out / "state",
-        metrics=out / "metrics.parquet",
-        generations=out / "generations.parquet",
-        checkpoint=out / "model",
-        status=out / "status.json",
-        rollouts=out / "rollouts.parquet" if stage == "grpo" else None,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +43,7 @@ def inputs(tmp_path_factory) -> Path:
     save_policy(qwen(head_size=32), tokenizer(), folder / "model")
     write_table(folder / "validation.parquet", table(rows[:6], EXAMPLES))
     write_table(folder / "train.parquet", table(traces, EXAMPLES))
-    warm = files(folder, folder / "warm", "sft", COMMON | WARM, {})
+    warm = stage_files(folder, folder / "warm", "sft", COMMON | WARM)
     with training.opened("sft", warm, sft.total_steps) as held:
         training.train(held, sft.sft_step)
     write_table(folder / "train.parquet", table(rows, EXAMPLES))
@@ -95,14 +71,14 @@ def program(start: list[str], options: dict[str, Path], status: int = 0) -> str:
     command = [sys.executable, *start]
     for option, path in options.items():
         command += [f"--{option}", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    done = subprocess.run(command, capture_output=True, text=True, env=ONE_THREAD)
     assert done.returncode == status, done.stderr[-3000:]
     return done.stderr
 
 
 def grpo_files(inputs: Path, out: Path, compute: dict, **changes) -> tuple[training.Files, dict[str, Path]]:
     """The files of a GRPO run, and the options that name them."""
-    made = files(inputs, out, "grpo", COMMON | GRPO | changes, {"engine": "vllm"} | compute)
+    made = stage_files(inputs, out, "grpo", COMMON | GRPO | changes, {"engine": "vllm"} | compute)
     return made, {key: value for key, value in vars(made).items() if isinstance(value, Path)}
 
 
@@ -136,12 +112,7 @@ def test_a_run_that_died_goes_on_as_if_it_had_not(inputs, tmp_path):
     program(["-c", DYING], options, status=9)
     assert not broken.status.exists()
     assert "going on from step 2" in program(["-m", "stages.grpo"], options)
-    weights, others = (load_file(made.checkpoint / "model.safetensors") for made in (straight, broken))
-    assert all(torch.equal(weights[key], others[key]) for key in weights)
-    assert read_table(straight.rollouts, ROLLOUTS).equals(read_table(broken.rollouts, ROLLOUTS))
-    drop = [name for name in METRICS.names if name in TIMINGS]
-    one, two = (read_table(made.metrics, METRICS).drop_columns(drop) for made in (straight, broken))
-    assert one.equals(two)
+    assert_same_results(straight, broken)
 
 
 def test_the_gap_of_bfloat16_is_logged_and_corrected(inputs, tmp_path):
@@ -160,7 +131,7 @@ def test_a_greedy_evaluation_is_the_same_through_both_engines(inputs, tmp_path):
         values = {"dataset": "validation", "sampling_temperature": 0.0, "sampling_max_tokens": 12}
         out = tmp_path / engine
         options = {
-            "spec": spec(out, "sample", values, {"engine": engine}),
+            "spec": write_spec(out, "sample", values, {"engine": engine}),
             "model": inputs / "model",
             "data": inputs / "validation.parquet",
             "state": out / "state",
