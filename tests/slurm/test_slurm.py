@@ -84,7 +84,8 @@ def test_training_has_gpus_and_the_rest_has_none(story: Story):
     for rule in ("prepare", "base_model", "grade"):
         assert all("TresPerJob" not in job for job in jobs(f"rule_{rule}"))
     devices = [story.environments[name]["CUDA_VISIBLE_DEVICES"] for name in RUNS]
-    assert sorted(devices) == ["0", "1"], "each has a GPU of its own"
+    assert all(device.isdecimal() for device in devices), "each has one GPU"
+    assert len(set(devices)) == len(RUNS), "of its own; which one depends on what else runs then"
 
 
 def test_jobs_have_the_memory_the_time_and_the_threads_they_ask_for(story: Story):
