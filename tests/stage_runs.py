@@ -71,11 +71,14 @@ def options(files: Files) -> list[str]:
     return [str(part) for name, path in named.items() for part in (f"--{name}", path)]
 
 
-def in_two_processes(files: Files, stage: str) -> subprocess.CompletedProcess:
+def two_processes(files: Files, stage: str) -> list[str]:
     """The stage's program under torchrun, as the workflow starts it."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["-m", f"stages.{stage}", *options(files)]
-    return subprocess.run(command, env=ONE_THREAD, capture_output=True, text=True)
+    return [*command, "-m", f"stages.{stage}", *options(files)]
+
+
+def in_two_processes(files: Files, stage: str) -> subprocess.CompletedProcess:
+    return subprocess.run(two_processes(files, stage), env=ONE_THREAD, capture_output=True, text=True)
 
 
 def assert_same_results(left: Files, right: Files) -> None:

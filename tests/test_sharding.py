@@ -1,8 +1,11 @@
-"""Processes under torchrun train as one does: same losses, same weights, and either goes on where the other was."""
+"""Processes under torchrun train as one does: same losses, same weights, and any goes on where another was ended."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import shutil
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,19 @@ import torch
 from safetensors.torch import load_file
 
 from stages import grpo, sft, training
+from stages.files import Files
 from stages.records import METRICS, ROLLOUTS, TIMINGS, read_table
 from stages.strict import ConfigError
-from tests.stage_runs import Stop, in_two_processes, stage_files, write_inputs
+from tests.stage_runs import (
+    ONE_THREAD,
+    Stop,
+    assert_same_results,
+    in_two_processes,
+    stage_files,
+    two_processes,
+    write_inputs,
+)
+from tests.waiting import wait_for
 
 COMMON = {
     "train": "train",
@@ -28,7 +41,7 @@ COMMON = {
 VALUES = {
     "sft": COMMON | {"n_sft_steps": 3, "train_batch_size": 7, "micro_batch_tokens": 360},
     "grpo": COMMON
-    | {"n_grpo_steps": 3, "rollout_batch_size": 8, "group_size": 4, "gradient_accumulation_steps": 4}
+    | {"n_grpo_steps": 5, "rollout_batch_size": 8, "group_size": 4, "gradient_accumulation_steps": 4}
     | {"loss_type": "grpo_clip", "epochs_per_rollout_batch": 2, "training_reward": "random"},
 }
 STEPS = {"sft": sft.sft_step, "grpo": grpo.grpo_step}
@@ -42,11 +55,11 @@ def inputs(tmp_path_factory) -> Path:
     return folder
 
 
-def files_of(inputs: Path, out: Path, stage: str, compute: dict, **changes) -> training.Files:
+def files_of(inputs: Path, out: Path, stage: str, compute: dict, **changes) -> Files:
     return stage_files(inputs, out, stage, VALUES[stage] | changes, compute)
 
 
-def run(files: training.Files, stage: str, stop_before: int | None = None) -> None:
+def run(files: Files, stage: str, stop_before: int | None = None) -> None:
     """The stage in this process; before step `stop_before` it dies, and its state stays."""
 
     def step(held):
@@ -58,7 +71,7 @@ def run(files: training.Files, stage: str, stop_before: int | None = None) -> No
         training.train(held, step)
 
 
-def assert_same_metrics(one: training.Files, two: training.Files) -> None:
+def assert_same_metrics(one: Files, two: Files) -> None:
     rows, others = (read_table(files.metrics, METRICS).to_pylist() for files in (one, two))
     assert len(rows) == len(others)
     for name in (name for name in METRICS.names if name not in TIMINGS and name != "kind"):
@@ -84,29 +97,46 @@ def test_what_one_process_began_two_go_on_with(inputs, tmp_path):
     assert_same_tensors(parted.checkpoint / "model.safetensors", straight.checkpoint / "model.safetensors")
 
 
-def test_what_two_processes_began_one_goes_on_with(inputs, tmp_path, monkeypatch):
-    parted = files_of(inputs, tmp_path / "parted", "grpo", {"train_processes": 2})
-    nowhere = replace(parted, metrics=inputs / "train.parquet" / "metrics")  # known when it is written, at the end
-    done = in_two_processes(nowhere, "grpo")
-    assert done.returncode != 0
-    assert "train.parquet" in done.stderr
+@pytest.fixture(scope="module")
+def ended(inputs, tmp_path_factory) -> Files:
+    """A run of two processes that was told to end, as Slurm and Ctrl-C tell it, after the first of its five steps."""
+    files = files_of(inputs, tmp_path_factory.mktemp("ended"), "grpo", {"train_processes": 2})
+    process = subprocess.Popen(
+        two_processes(files, "grpo"), env=ONE_THREAD, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    wait_for(lambda: any(files.state.glob("step_*")), process)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait() != 0
+    assert not files.status.exists()
+    return files
+
+
+def left_by(ended: Files, inputs: Path, out: Path, compute: dict) -> Files:
+    """The files of a run in `out` that finds what the one that was ended has left."""
+    files = files_of(inputs, out, "grpo", compute)
+    shutil.copytree(ended.state, files.state)
+    return files
+
+
+def test_two_processes_that_were_told_to_end_go_on_where_they_were(inputs, ended, tmp_path):
+    straight = files_of(inputs, tmp_path / "straight", "grpo", {"train_processes": 2})
+    again = left_by(ended, inputs, tmp_path / "again", {"train_processes": 2})
+    for files, told in ((straight, 0), (again, 1)):
+        done = in_two_processes(files, "grpo")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("going on from step") == told
+    assert_same_results(straight, again)
+
+
+def test_what_two_processes_began_one_goes_on_with(inputs, ended, tmp_path):
     straight = files_of(inputs, tmp_path / "straight", "grpo", {})
-    with monkeypatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(training.Run, "finish", run_into_stop)
-        run(straight, "grpo")
-    for name in ("policy.safetensors", "optimizer.safetensors"):
-        assert_same_tensors(parted.state / "step_00000003" / name, straight.state / "step_00000003" / name)
-    for files in (parted, straight):
-        files_of(inputs, files.state.parent, "grpo", {})
-        run(files, "grpo", stop_before=3)
+    parted = left_by(ended, inputs, tmp_path / "parted", {})
+    for files in (straight, parted):
+        run(files, "grpo")
     assert_same_metrics(parted, straight)
     assert_same_tensors(parted.checkpoint / "model.safetensors", straight.checkpoint / "model.safetensors")
     rows = [read_table(files.rollouts, ROLLOUTS).to_pylist() for files in (parted, straight)]
     assert [row["response_token_ids"] for row in rows[0]] == [row["response_token_ids"] for row in rows[1]]
-
-
-def run_into_stop(held) -> None:
-    raise Stop
 
 
 def test_another_number_of_processes_than_told_is_an_error(inputs, tmp_path):
