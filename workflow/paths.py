@@ -40,7 +40,12 @@ def summary(results: str, experiment: str) -> str:
     return f"{results}/{experiment}"
 
 
-def log(stage: str, *names: str) -> str:
+def log(results: str, stage: str, *names: str) -> str:
     """What a stage said: a file; of expert iteration, the last one of a run's, beside those of the rounds."""
-    path = "/".join(("logs", stage, *names))
+    path = "/".join((results, "logs", stage, *names))
     return f"{path}/collect.log" if stage == "expert_iteration" else f"{path}.log"
+
+
+def round_log(results: str, experiment: str, run: str, number: int | str, stage: str) -> str:
+    """What a stage of one round of expert iteration said."""
+    return f"{results}/logs/expert_iteration/{experiment}/{run}/round_{number}/{stage}.log"

@@ -27,6 +27,7 @@ RESERVED = (
     "data",
     "evaluations",
     "judgements",
+    "logs",
     "report",
     "ladder",
     "preset",

@@ -162,14 +162,17 @@ def report(config: Config, page: str) -> Spec:
 
 def logs(config: Config, page: str) -> dict[str, str]:
     """Output, named as the page's table of provenance names it -> the log of the job that made it."""
-    found = {"base model": paths.log("base_model")}
-    found |= {f"evaluation {name}": paths.log("sample", name) for name in shown_evaluations(config, page)}
+    found = {"base model": paths.log(config.results, "base_model")}
     found |= {
-        f"judgement {judge}/{name}": paths.log("judge", judge, name) for judge, name in shown_judgements(config, page)
+        f"evaluation {name}": paths.log(config.results, "sample", name) for name in shown_evaluations(config, page)
+    }
+    found |= {
+        f"judgement {judge}/{name}": paths.log(config.results, "judge", judge, name)
+        for judge, name in shown_judgements(config, page)
     }
     for name in shown(config, page):
         stage = config.experiments[name].stage
-        found |= {f"{name}/{run}": paths.log(stage, name, run) for run in config.runs[name]}
+        found |= {f"{name}/{run}": paths.log(config.results, stage, name, run) for run in config.runs[name]}
     return found
 
 

@@ -44,7 +44,7 @@ def results(tmp_path_factory):
         "evaluations": {"zero_shot": write_evaluation(folder / "evaluations/zero_shot", rows)},
         "experiments": {"lr_sweep": {**EXPERIMENT, "summary": str(summary), "winner": str(winner), "runs": runs}},
         "base_metrics": str(folder / "base.parquet"),
-        "logs": {"evaluation zero_shot": "logs/sample/zero_shot.log"},
+        "logs": {"evaluation zero_shot": "results/logs/sample/zero_shot.log"},
     }
     write_json(folder / "report.spec.json", whole)
     report.report(folder / "report.spec.json", folder / "report.html", folder / "report.md")
@@ -184,7 +184,7 @@ def test_the_report_says_what_was_spent_and_where_each_log_lies(results):
     """Four runs on two GPUs: three of 20 s, one that broke after 8 s."""
     text, page = (results / "report.md").read_text(), (results / "report.html").read_text()
     spent = "Spent: 0.038 GPU-hours (4 runs, 68 s)."
-    for said in (spent, "logs/sample/zero_shot.log"):
+    for said in (spent, "results/logs/sample/zero_shot.log"):
         assert said in text
         assert said in page
     assert spent in (results / "lr_sweep/table.md").read_text()

@@ -99,7 +99,7 @@ def test_a_cancelled_job_goes_on_from_its_checkpoint(story: Story):
     states = [job["JobState"] for job in jobs("rule_grpo_wildcards_disturbed_")]
     assert states == ["CANCELLED", "COMPLETED"]
     assert [job["JobState"] for job in jobs("rule_grpo_wildcards_undisturbed_")] == ["COMPLETED"]
-    log = (story.tree / "logs/grpo/disturbed/learning_rate=0.001/seed=0.log").read_text()
+    log = (story.tree / "results/logs/grpo/disturbed/learning_rate=0.001/seed=0.log").read_text()
     said = next(line for line in log.splitlines() if "going on from step" in line)
     assert story.step <= int(said.split("step ")[1].split()[0]) < 80
 
@@ -129,7 +129,7 @@ def test_afterwards_there_is_nothing_to_do(story: Story):
 
 def test_the_report_names_the_job_and_log_of_each_run(story: Story):
     job = jobs("rule_grpo_wildcards_undisturbed_")[-1]["JobId"]
-    log = "logs/grpo/undisturbed/learning_rate=0.001/seed=0.log"
+    log = "results/logs/grpo/undisturbed/learning_rate=0.001/seed=0.log"
     report = (story.tree / "results/ladder.md").read_text()
     assert any(job in line and log in line for line in report.splitlines())
     assert (story.tree / log).is_file()

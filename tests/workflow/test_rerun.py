@@ -62,8 +62,8 @@ def test_the_logs_that_a_report_names_are_there(finished: Tree):
 
 
 def test_jobs_are_told_their_share_of_the_cores(finished: Tree):
-    assert "threads 2 2" in (finished / "logs/base_model.log").read_text()
-    assert "threads 1 1" in (finished / "logs/sft/imitation/seed=0.log").read_text()
+    assert "threads 2 2" in (finished / "results/logs/base_model.log").read_text()
+    assert "threads 1 1" in (finished / "results/logs/sft/imitation/seed=0.log").read_text()
 
 
 def test_another_learning_rate_runs_itself_the_selection_and_the_summary(finished: Tree):
@@ -205,5 +205,5 @@ def test_a_failed_stage_shows_its_message(fresh: Tree):
     )
     failed = fresh.snakemake("--cores", "1", "results/data/traces.parquet")
     assert failed.returncode != 0
-    assert "broken.jsonl" in (fresh / "logs/prepare/traces.log").read_text()
+    assert "broken.jsonl" in (fresh / "results/logs/prepare/traces.log").read_text()
     assert "error: broken.jsonl" in failed.stdout.replace("\n", " ")

@@ -190,4 +190,11 @@ def test_a_page_shows_what_judges_say_of_its_evaluations():
     shown = specs.report(config(**JUDGING), "report")
     assert shown["evaluations"]["zero"]["judgements"] == {"llama": "results/judgements/llama/zero"}
     assert shown["evaluations"]["other"]["judgements"] == {}
-    assert shown["logs"]["judgement llama/zero"] == "logs/judge/llama/zero.log"
+    assert shown["logs"]["judgement llama/zero"] == "results/logs/judge/llama/zero.log"
+
+
+def test_logs_lie_with_the_results_they_tell_of():
+    """Two presets in one checkout have experiments of the same names."""
+    logs = specs.logs(config(results="elsewhere/mine", **JUDGING), "ladder")
+    assert logs
+    assert all(log.startswith("elsewhere/mine/logs/") for log in logs.values())

@@ -18,7 +18,7 @@ rule prepare:
     output:
         DATASET,
     log:
-        "logs/prepare/{dataset}.log",
+        paths.log(RESULTS, "prepare", "{dataset}"),
     wildcard_constraints:
         dataset=datasets_of(lambda source: source not in ("curated", "pass_rate")),
     resources:
@@ -39,7 +39,7 @@ rule curate:
     output:
         DATASET,
     log:
-        "logs/curate/{dataset}.log",
+        paths.log(RESULTS, "curate", "{dataset}"),
     wildcard_constraints:
         dataset=datasets_of(lambda source: source == "curated"),
     resources:
@@ -61,7 +61,7 @@ rule pass_rate:
     output:
         DATASET,
     log:
-        "logs/pass_rate/{dataset}.log",
+        paths.log(RESULTS, "pass_rate", "{dataset}"),
     wildcard_constraints:
         dataset=datasets_of(lambda source: source == "pass_rate"),
     params:

@@ -14,7 +14,7 @@ rule dpo:
         checkpoint=directory(f"{RUN}/model"),
         status=f"{RUN}/status.json",
     log:
-        "logs/dpo/{experiment}/{run}.log",
+        paths.log(RESULTS, "dpo", "{experiment}", "{run}"),
     wildcard_constraints:
         experiment=experiments_of("dpo"),
     threads: PROCESSES

@@ -36,7 +36,7 @@ rule round_sample:
     output:
         f"{ROUND}/rollouts.parquet",
     log:
-        "logs/expert_iteration/{experiment}/{run}/round_{round}/sample.log",
+        paths.round_log(RESULTS, "{experiment}", "{run}", "{round}", "sample"),
     priority: 1  # rounds wait for each other: the longest chain of all goes first
     threads: 1
     resources:
@@ -61,7 +61,7 @@ rule round_grade:
     output:
         f"{ROUND}/graded.parquet",
     log:
-        "logs/expert_iteration/{experiment}/{run}/round_{round}/grade.log",
+        paths.round_log(RESULTS, "{experiment}", "{run}", "{round}", "grade"),
     priority: 1
     resources:
         mem_mb=4000,
@@ -83,7 +83,7 @@ rule round_survivors:
     output:
         f"{ROUND}/survivors.parquet",
     log:
-        "logs/expert_iteration/{experiment}/{run}/round_{round}/survivors.log",
+        paths.round_log(RESULTS, "{experiment}", "{run}", "{round}", "survivors"),
     priority: 1
     params:
         spec=spec_text(specs.round_survivors),
@@ -107,7 +107,7 @@ rule round_sft:
         checkpoint=directory(f"{ROUND}/model"),
         status=f"{ROUND}/status.json",
     log:
-        "logs/expert_iteration/{experiment}/{run}/round_{round}/sft.log",
+        paths.round_log(RESULTS, "{experiment}", "{run}", "{round}", "sft"),
     priority: 1
     threads: PROCESSES
     resources:
@@ -138,7 +138,7 @@ rule collect:
         checkpoint=directory(f"{RUN}/model"),
         status=f"{RUN}/status.json",
     log:
-        "logs/expert_iteration/{experiment}/{run}/collect.log",
+        paths.log(RESULTS, "expert_iteration", "{experiment}", "{run}"),
     wildcard_constraints:
         experiment=experiments_of("expert_iteration"),
     params:

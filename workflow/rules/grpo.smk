@@ -15,7 +15,7 @@ rule grpo:
         checkpoint=directory(f"{RUN}/model"),
         status=f"{RUN}/status.json",
     log:
-        "logs/grpo/{experiment}/{run}.log",
+        paths.log(RESULTS, "grpo", "{experiment}", "{run}"),
     wildcard_constraints:
         experiment=experiments_of("grpo"),
     threads: PROCESSES

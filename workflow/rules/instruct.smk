@@ -14,7 +14,7 @@ rule instruct:
         checkpoint=directory(f"{RUN}/model"),
         status=f"{RUN}/status.json",
     log:
-        "logs/instruct/{experiment}/{run}.log",
+        paths.log(RESULTS, "instruct", "{experiment}", "{run}"),
     wildcard_constraints:
         experiment=experiments_of("instruct"),
     threads: PROCESSES

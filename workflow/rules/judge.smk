@@ -18,7 +18,7 @@ rule judge:
         verdicts=f"{JUDGEMENT}/verdicts.parquet",
         metrics=f"{JUDGEMENT}/metrics.parquet",
     log:
-        "logs/judge/{judge}/{evaluation}.log",
+        paths.log(RESULTS, "judge", "{judge}", "{evaluation}"),
     threads: 1
     resources:
         gpu=lambda w: hardware.sampling_gpus(specs.compute_of(CONFIG, w.judge)),

@@ -17,7 +17,7 @@ rule base_model:
         model=directory(BASE_MODEL),
         metrics=f"{BASE_MODEL}.metrics.parquet",
     log:
-        "logs/base_model.log",
+        paths.log(RESULTS, "base_model"),
     threads: 2
     resources:
         mem_mb=8000,

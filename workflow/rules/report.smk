@@ -14,7 +14,7 @@ checkpoint select:
     output:
         WINNER,
     log:
-        "logs/select/{experiment}.log",
+        paths.log(RESULTS, "select", "{experiment}"),
     params:
         spec=spec_text(specs.selection),
         runs=run_folders,
@@ -44,7 +44,7 @@ rule experiment:
     output:
         directory(SUMMARY),
     log:
-        "logs/experiment/{experiment}.log",
+        paths.log(RESULTS, "experiment", "{experiment}"),
     params:
         spec=spec_text(specs.summary),
         runs=run_folders,
@@ -87,7 +87,7 @@ rule report:
         html=f"{RESULTS}/{{page}}.html",
         markdown=f"{RESULTS}/{{page}}.md",
     log:
-        "logs/report/{page}.log",
+        paths.log(RESULTS, "report", "{page}"),
     wildcard_constraints:
         page="report|ladder",
     params:

@@ -20,7 +20,7 @@ rule sample:
     output:
         f"{EVALUATION}/rollouts.parquet",
     log:
-        "logs/sample/{evaluation}.log",
+        paths.log(RESULTS, "sample", "{evaluation}"),
     threads: 1
     resources:
         gpu=SAMPLING_GPUS,
@@ -45,7 +45,7 @@ rule grade:
         graded=f"{EVALUATION}/graded.parquet",
         metrics=f"{EVALUATION}/metrics.parquet",
     log:
-        "logs/grade/{evaluation}.log",
+        paths.log(RESULTS, "grade", "{evaluation}"),
     resources:
         mem_mb=4000,
         runtime=60,

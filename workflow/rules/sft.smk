@@ -14,7 +14,7 @@ rule sft:
         checkpoint=directory(f"{RUN}/model"),
         status=f"{RUN}/status.json",
     log:
-        "logs/sft/{experiment}/{run}.log",
+        paths.log(RESULTS, "sft", "{experiment}", "{run}"),
     wildcard_constraints:
         experiment=experiments_of("sft"),
     threads: PROCESSES
