@@ -7,6 +7,7 @@ The prompt is still computed once per group, by vLLM's prefix cache. (Of a seed'
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -163,6 +164,8 @@ class SeparateGpu(InProcess):
             self.transfer = WeightTransferTrainerFactory.trainer_init(
                 self.meeting(), client=Client(self.llm), source=self.source
             )
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()  # NCCL's side reads on streams of its own, which do not wait for the optimiser
         self.transfer.send_weights()
 
     def meeting(self) -> Any:
@@ -193,6 +196,7 @@ class SameGpu(SeparateGpu):
 
     def wake(self, *parts: str) -> None:
         if waking := [part for part in parts if part in self.asleep]:
+            torch.cuda.empty_cache()  # what the trainer has freed, PyTorch still holds, and vLLM could not have it
             self.llm.wake_up(tags=waking)
             self.asleep -= set(waking)
 
@@ -203,7 +207,10 @@ class SameGpu(SeparateGpu):
     def meeting(self) -> Any:
         from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
 
-        return IPCTrainerInitInfo(rank=0, packed=True)
+        info = IPCTrainerInitInfo(rank=0, packed=True)
+        largest = max((math.prod(each.shape) * each.dtype.itemsize for each in self.source.metadata()), default=0)
+        info.packed_buffer_size_bytes = max(info.packed_buffer_size_bytes, largest)  # no tensor is cut in two
+        return info
 
 
 class WholeWeights:

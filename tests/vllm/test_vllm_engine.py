@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -110,8 +111,29 @@ def test_trainer_and_samplers_meet_as_many_as_they_are():
     assert (info.backend, info.rank, info.packed) == ("ipc", 0, True)
 
 
+def test_a_tensor_larger_than_vllms_buffer_gets_one_of_its_size():
+    """The embedding of a 7B policy in bfloat16 is more than the gibibyte at which vLLM's packed transfer stops."""
+    link = SameGpu(Recorder(), Compute(engine="vllm", placement="same_gpu", dtype="bfloat16"))
+    assert link.meeting().packed_buffer_size_bytes == 2**30
+    link.source.model = nn.Embedding(152_064, 3584, device="meta")
+    assert link.meeting().packed_buffer_size_bytes == 152_064 * 3584 * 2 > 2**30
+
+
+def test_weights_are_sent_when_the_optimiser_has_written_them(monkeypatch):
+    """vLLM packs them on CUDA streams of its own, which do not wait for the trainer's."""
+    calls = []
+    link = SeparateGpu(Recorder(), Compute(engine="vllm", placement="separate_gpu"))
+    link.transfer = SimpleNamespace(send_weights=lambda: calls.append("sent"))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.synchronize", lambda: calls.append("waited"))
+    link.push(qwen())
+    assert calls == ["waited", "sent"]
+
+
 def test_on_the_trainers_gpu_vllm_sleeps_but_to_sample_and_to_take_weights(monkeypatch):
+    """Before it wakes, PyTorch gives back what the trainer has freed."""
     llm = Recorder()
+    monkeypatch.setattr("torch.cuda.empty_cache", lambda: llm.calls.append(("given back",)))
     link = SameGpu(llm, Compute(engine="vllm", placement="same_gpu"))
     monkeypatch.setattr(SeparateGpu, "push", lambda self, model: llm.calls.append(("sent",)))
     with link:
@@ -121,11 +143,14 @@ def test_on_the_trainers_gpu_vllm_sleeps_but_to_sample_and_to_take_weights(monke
         llm.calls.append(("sampled",))
     assert llm.calls == [
         ("sleep", 1),
+        ("given back",),
         ("wake_up", ["weights", "kv_cache"]),
         ("sampled",),
         ("sleep", 1),
+        ("given back",),
         ("wake_up", ["weights"]),
         ("sent",),
+        ("given back",),
         ("wake_up", ["kv_cache"]),
         ("sampled",),
         ("sleep", 1),
