@@ -23,6 +23,7 @@ from stages.sources import (
     HhPreferences,
     JsonLines,
     MathStyle,
+    Pairs,
     ReasoningGym,
     Tulu3,
     parse_source,
@@ -43,6 +44,7 @@ from stages.tasks import (
     labels,
     math_style,
     mmlu,
+    pairs,
     reasoning_gym_tasks,
     simple_safety_tests,
     tulu3,
@@ -113,6 +115,10 @@ def _hh(source: HhPreferences, name: str) -> tuple[Rows, Labels]:
     return hh.load(files, name, source.part)
 
 
+def _pairs(source: Pairs, name: str) -> tuple[Rows, Labels]:
+    return pairs.load(hub.local_files(source), name, source.prompt, source.chosen, source.rejected)
+
+
 def _mmlu(source: Mmlu, name: str) -> tuple[Rows, Labels]:
     if source.path is None:
         return mmlu.load_rows(hub.local_files(source.files()), name, source.subjects), {}
@@ -144,11 +150,13 @@ LOADERS: dict[str, Callable[[Any, str], tuple[Rows, Labels]]] = {
     "arithmetic_preferences": _arithmetic_preferences,
     "chat": _chat,
     "hh": _hh,
+    "pairs": _pairs,
     "mmlu": _mmlu,
     "alpaca_eval": _alpaca_eval,
     "simple_safety_tests": _simple_safety_tests,
 }
-TOLD: dict[str, Callable[[Labels], str]] = {"chat": chat.told, "hh": hh.told}  # others find labels
+# In words what was found; of sources that are not named here, labels.
+TOLD: dict[str, Callable[[Labels], str]] = {"chat": chat.told, "hh": pairs.told, "pairs": pairs.told}
 
 
 @app.command()

@@ -225,6 +225,18 @@ class HhPreferences(Source):
         return DatasetFiles(hub=self.hub, revision=self.revision, file=f"{subset}/{self.split}.jsonl.gz")
 
 
+class Pairs(DatasetFiles):
+    """Preferences of your own: rows of a `prompt`, a `chosen` and a `rejected` response (fields of these names or
+    others), as text, or as chats of one exchange."""
+
+    rows: ClassVar[RowKind] = "preferences"
+
+    source: Literal["pairs"]
+    prompt: str = "prompt"
+    chosen: str = "chosen"
+    rejected: str = "rejected"
+
+
 class Curated(Source):
     """Those examples of another dataset whose `response` is graded correct."""
 
@@ -267,6 +279,7 @@ DataSource = Annotated[
     | ArithmeticPreferences
     | Chat
     | HhPreferences
+    | Pairs
     | Mmlu
     | AlpacaEval
     | SimpleSafetyTests

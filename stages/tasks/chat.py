@@ -27,17 +27,20 @@ def load(
     def convert(row: Row, where: str) -> Row:
         if messages is None:
             return {"prompt": text(row, prompt, where), "response": text(row, response, where)}
-        question, answer, further = _first_exchange(row, messages, where)
+        question, answer, further = first_exchange(row.get(messages), messages, where)
         found["further" if further else "whole"] += 1
         return {"prompt": question, "response": answer}
 
     return examples(files, name, convert), dict(found)
 
 
-def _first_exchange(row: Row, field: str, where: str) -> tuple[str, str, bool]:
-    """The first question, the answer to it, and whether the chat goes on after that."""
-    turns = row.get(field)
-    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+def is_chat(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(turn, dict) for turn in value)
+
+
+def first_exchange(turns: Any, field: str, where: str) -> tuple[str, str, bool]:
+    """The first question of a chat, the answer to it, and whether it goes on after that. Raises DataError."""
+    if not is_chat(turns):
         raise DataError(f"{where}: field {field!r} must be a list of objects with `role` and `content`")
     roles = [text(turn, "role", where) for turn in turns]
     start = roles[:1] == ["system"]

@@ -20,13 +20,6 @@ from stages.tasks.jsonl import text
 Row = dict[str, Any]
 Part = Literal["train", "validation"]
 _TURN = re.compile(r"\n\n(Human|Assistant):")
-REASONS = {
-    "several_turns": "have several turns",
-    "no_answer": "lack a prompt or an answer",
-    "other_prompt": "answer two different prompts",
-    "same_answer": "hold the same answer twice",
-    "other_part": "belong to the other part",
-}
 
 
 def local_files(folder: Path, subsets: Iterable[str], split: str) -> dict[str, Path]:
@@ -95,9 +88,3 @@ def _questions(turns: list[tuple[str, str]]) -> int:
 def part_of(prompt: str) -> Part:
     """One prompt in 32 is for validation."""
     return "validation" if hashlib.sha256(prompt.encode()).digest()[0] % 32 == 0 else "train"
-
-
-def told(found: dict[str, int]) -> str:
-    reasons = [f"{found[key]} {words}" for key, words in REASONS.items() if found.get(key)]
-    left_out = f"; left out: {', '.join(reasons)}" if reasons else ""
-    return f"{found.get('kept', 0)} of {sum(found.values())} pairs kept{left_out}"

@@ -7,7 +7,7 @@ import pytest
 
 from stages.records import DataError
 from stages.sources import HhPreferences
-from stages.tasks import hh
+from stages.tasks import hh, pairs
 
 PROMPT = "How do I boil an egg?"
 
@@ -70,7 +70,7 @@ def test_what_is_no_clean_comparison_is_left_out_and_counted(tmp_path):
     rows, found = load(folder(tmp_path, helpful_online=cases), "helpful-online")
     assert [row["example_id"] for row in rows] == ["hh-helpful-online-000001"]
     assert found == {"kept": 1, "several_turns": 2, "no_answer": 2, "other_prompt": 1, "same_answer": 1}
-    assert hh.told(found) == (
+    assert pairs.told(found) == (
         "1 of 7 pairs kept; left out: 2 have several turns, 2 lack a prompt or an answer, 1 answer two different "
         "prompts, 1 hold the same answer twice"
     )
