@@ -22,9 +22,9 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from benchmarks.ladder_peer import grpo_run, take_step
 from benchmarks.scaling import do_all_work
-from stages.config import Compute
 from stages.engines.opening import open_engine
 from stages.engines.protocol import Request, Sampling, sample_seed
+from stages.hardware import Compute
 from stages.policy.loading import best_device, load_tokenizer, save_policy
 from stages.policy.optimizer import make_optimizer, step_optimizer
 from stages.policy.processes import joined

@@ -23,34 +23,6 @@ NEXT_QUERY = "# Query:"  # where a policy under the zero-shot prompt begins a ne
 Schedule = Literal["constant", "linear", "cosine"]
 
 
-# ---------------------------------------------------------------- hardware
-
-
-class Compute(Strict):
-    """How stages run on the hardware: the section `compute` of a config file, the same for every stage.
-
-    `engine` samples. `placement`, `gpu_memory_utilization` and `tensor_parallel_size` are about vLLM alone.
-    `attention: auto` takes flash_attention_2 where it is installed and the policy is bfloat16 on a GPU, else sdpa.
-    With `train_processes` above 1 the training stages run under torchrun and share weights and gradients (FSDP2).
-    """
-
-    engine: Literal["transformers", "vllm"] = "transformers"
-    placement: Literal["in_process", "same_gpu", "separate_gpu"] = "in_process"
-    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.85
-    tensor_parallel_size: Positive = 1
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    attention: Literal["auto", "sdpa", "flash_attention_2", "eager"] = "auto"
-    gradient_checkpointing: bool = False
-    compile: bool = False
-    train_processes: Positive = 1
-
-    @model_validator(mode="after")
-    def placements_of_vllm(self) -> Compute:
-        if self.engine != "vllm" and (self.placement != "in_process" or self.tensor_parallel_size > 1):
-            raise ValueError("placement and tensor_parallel_size are about engine vllm; leave them out, or choose it")
-        return self
-
-
 # ---------------------------------------------------------------- sampling and evaluation
 
 

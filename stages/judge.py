@@ -13,12 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from stages import console, records
-from stages.config import Compute
 from stages.engines.opening import check_engine, open_engine
 from stages.engines.protocol import Engine, Request, Sampling, sample_seed
 from stages.engines.rollouts import chunks
 from stages.examples import read_examples
-from stages.hardware import sampling_gpus
+from stages.hardware import compute_of, sampling_gpus
 from stages.judges import Judging
 from stages.judging.asking import ORDERS, Tokenizer, answer_of, question, tokens_of
 from stages.judging.verdicts import judged_metrics, verdict_of
@@ -44,7 +43,7 @@ def main(
     plan = read_spec(spec)
     settings = parse(Judging, plan["values"], f"judges.{plan['name']}")
     cases = cases_of(plan, settings.prompt, read_rollouts(rollouts), read_examples(data))
-    compute = parse(Compute, plan.get("compute", {}), "compute")
+    compute = compute_of(plan)
     check_engine(compute, training=False)
     from stages.policy.fetching import local_folder
     from stages.policy.loading import load_tokenizer

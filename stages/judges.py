@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from stages.config import Compute, Decoding
+from stages.config import Decoding
+from stages.hardware import Compute
 from stages.sources import ModelSource
 from stages.strict import Positive
 

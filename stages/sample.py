@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from stages import console, records
-from stages.config import Compute, Evaluation
+from stages.config import Evaluation
 from stages.engines.opening import check_engine, open_engine
 from stages.examples import batch_of, first, read_examples
-from stages.hardware import sampling_gpus
+from stages.hardware import compute_of, sampling_gpus
 from stages.store import State, provenance, stamp
 from stages.strict import parse, read_spec
 
@@ -34,7 +34,7 @@ def main(
     plan = read_spec(spec)
     settings = parse(Evaluation, plan["values"], f"evaluations.{plan['name']}")
     examples = chosen(read_examples(data), settings.num_examples, plan.get("round"), settings.seed)
-    compute = parse(Compute, plan.get("compute", {}), "compute")
+    compute = compute_of(plan)
     check_engine(compute, training=False)
     from stages.engines.rollouts import chunks, sample_rows
     from stages.parts import Parts

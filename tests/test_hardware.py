@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.config import Compute
-from stages.hardware import sampling_gpus, training_gpus
+from stages.hardware import Compute, sampling_gpus, training_gpus
 from stages.policy.taken import taken
 from stages.store import provenance
 

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import Field
 from snakemake_interface_common.exceptions import WorkflowError
 
-from stages.config import Compute, Evaluation
+from stages.config import Evaluation
+from stages.hardware import Compute
 from stages.judges import Judge
 from stages.sources import ModelSource
 from stages.strict import ConfigError, Strict, nearest, parse

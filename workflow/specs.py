@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from snakemake_interface_common.exceptions import WorkflowError
 
 from stages.benchmarks import SimpleSafetyTests
-from stages.config import Compute, ExpertIteration, Sampled
+from stages.config import ExpertIteration, Sampled
+from stages.hardware import Compute
 from stages.sources import Curated, PassRate
 from stages.store import write_json
 from stages.strict import nearest

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stages.config import Compute
 from stages.engines.protocol import Engine
 from stages.engines.vllm_settings import check
+from stages.hardware import Compute
 
 
 def _transformers(compute: Compute, folder: Path, model: Any, tokenizer: Any, batch_size: int) -> Engine:

@@ -18,7 +18,6 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from stages.config import Compute
 from stages.engines.protocol import Completion, Request, Sampling, check_room, response_text
 from stages.engines.transformers import end_token_ids
 from stages.engines.vllm_settings import (
@@ -29,6 +28,7 @@ from stages.engines.vllm_settings import (
     finish_reason,
     sampling_arguments,
 )
+from stages.hardware import Compute
 from stages.policy.loading import DTYPES
 from stages.policy.sharding import full_weights
 

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stages.config import Compute
 from stages.engines.protocol import Sampling
+from stages.hardware import Compute
 from stages.strict import ConfigError
 
 # Where there is no GPU: gpu_memory_utilization would be a share of all the machine's memory, there is nothing to

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import torch
 from torch import distributed
 
-from stages.config import Compute
 from stages.console import CONSOLE
+from stages.hardware import Compute
 from stages.strict import ConfigError
 
 Part = TypeVar("Part")

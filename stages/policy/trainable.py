@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from stages.config import Compute
+from stages.hardware import Compute
 from stages.policy import processes
 from stages.policy.loading import DTYPES, Policy, best_device, choose_attention, load_policy
 from stages.policy.sharding import decoder_layers, shard

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from stages import training
-from stages.config import Compute
 from stages.engines import vllm_settings
 from stages.engines.opening import check_engine
 from stages.engines.protocol import Sampling
 from stages.engines.vllm_settings import PLACEMENTS, engine_arguments, finish_reason, sampling_arguments
+from stages.hardware import Compute
 from stages.records import EXAMPLES, table, write_table
 from stages.strict import ConfigError
 from stages.tasks import arithmetic

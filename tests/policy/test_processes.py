@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.config import Compute
+from stages.hardware import Compute
 from stages.policy import processes
 from stages.policy.processes import dealt, gather, share, splits, totals
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from stages.config import Compute
+from stages.hardware import Compute
 from stages.policy import loading
 from stages.policy.loading import choose_attention, save_policy
 from stages.policy.scoring import make_sequences, score

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stages.config import Compute
 from stages.engines.opening import open_engine
+from stages.hardware import Compute
 from stages.policy.loading import save_policy
 from tests.tiny import tokenizer
 

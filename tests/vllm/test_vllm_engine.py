@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from vllm import EngineArgs
 
-from stages.config import Compute
 from stages.engines.vllm import Client, SameGpu, SeparateGpu, WholeWeights
 from stages.engines.vllm_settings import PLACEMENTS, engine_arguments
+from stages.hardware import Compute
 from stages.policy.scoring import make_sequences, score
 from tests.engines.contract import *  # noqa: F403
 from tests.engines.contract import FREE, GREEDY, PROMPTS, Subject, flat, ids, plain_greedy, requests
