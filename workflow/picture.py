@@ -13,7 +13,7 @@ BLOCK = re.compile(r"(<!-- dag -->\n).*?(<!-- /dag -->)", flags=re.DOTALL)
 
 
 def graph() -> str:
-    """The rules that `snakemake ladder` runs but for READERS, as a Mermaid block: sorted, without Snakemake's colours."""
+    """The rules that `snakemake ladder` runs, without READERS, as a Mermaid block: sorted, and without colours."""
     command = [sys.executable, "-m", "snakemake", "--rulegraph", "mermaid-js", "ladder"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = dict(re.findall(r"(id\d+)\[(\w+)\]", printed))

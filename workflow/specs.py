@@ -1,7 +1,8 @@
 """The specification of every job: one JSON file that says all the job may know, written when the job is planned.
 
 The file is an input of its job and the same text is a parameter of it, so that a job runs again exactly when something
-in its specification changed. Builders take the config and the job's wildcards, and return it without `code`.
+in its specification changed. Builders take the config and the job's wildcards, and return it without `code`. Stages
+that run a model are told of the hardware (`compute`); the others do the same on any.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from stages.hardware import Compute
 from stages.sources import Curated, PassRate
 from stages.store import write_json
 from stages.strict import nearest
-from workflow import paths
+from workflow import pages, paths
 from workflow.fingerprint import fingerprint
 from workflow.schema import BASE, Config
 
@@ -37,18 +38,16 @@ def dataset(config: Config, dataset: str) -> Spec:
 
 
 def sampling(config: Config, evaluation: str) -> Spec:
-    values = config.evaluations[evaluation]
-    return {
-        "stage": "sample",
-        "name": evaluation,
-        "model": values.model,
-        "values": _plain(values),
-        "compute": _plain(config.compute),
-    }
+    return {**_evaluation("sample", config, evaluation), "compute": _plain(config.compute)}
 
 
 def grading(config: Config, evaluation: str) -> Spec:
-    return _without_compute({**sampling(config, evaluation), "stage": "grade"})
+    return _evaluation("grade", config, evaluation)
+
+
+def _evaluation(stage: str, config: Config, evaluation: str) -> Spec:
+    values = config.evaluations[evaluation]
+    return {"stage": stage, "name": evaluation, "model": values.model, "values": _plain(values)}
 
 
 def judging(config: Config, judge: str, evaluation: str) -> Spec:
@@ -75,28 +74,31 @@ def compute_of(config: Config, judge: str) -> Compute:
 
 
 def training(config: Config, experiment: str, run: str) -> Spec:
+    stage = config.experiments[experiment].stage
+    return {**_run(stage, config, experiment, run), "compute": _plain(config.compute)}
+
+
+def collection(config: Config, experiment: str, run: str) -> Spec:
+    return _run("collect", config, experiment, run)
+
+
+def _run(stage: str, config: Config, experiment: str, run: str) -> Spec:
     """`values` are complete but for the inherited keys, which the job takes from winners files when it starts."""
-    plan = config.experiments[experiment]
     if run not in config.runs[experiment]:
         hint = nearest(run, list(config.runs[experiment]))
         raise WorkflowError(f"experiment {experiment} has no run {run}; {hint}")
     return {
-        "stage": plan.stage,
+        "stage": stage,
         "name": f"{experiment}/{run}",
         "model": start_of(config, experiment, run) or BASE,
         "values": config.runs[experiment][run],
-        "inherit": dict(plan.inherit),
-        "compute": _plain(config.compute),
+        "inherit": dict(config.experiments[experiment].inherit),
     }
 
 
 def start_of(config: Config, experiment: str, run: str) -> str | None:
     """The experiment whose winner's checkpoint the run starts from; None where it starts from the base policy."""
     return config.runs[experiment][run]["start_from"]
-
-
-def collection(config: Config, experiment: str, run: str) -> Spec:
-    return _without_compute({**training(config, experiment, run), "stage": "collect"})
 
 
 def selection(config: Config, experiment: str) -> Spec:
@@ -121,7 +123,7 @@ def references(config: Config, experiment: str) -> dict[str, Spec]:
 
 
 def report(config: Config, page: str) -> Spec:
-    """Everything a report shows, and where it lies. `page`: "report" (the main experiments) or "ladder" (all)."""
+    """Everything a page (pages.py) shows, and where it lies."""
     results = config.results
     return {
         "stage": "report",
@@ -129,8 +131,8 @@ def report(config: Config, page: str) -> Spec:
         "preset": config.preset,
         "model": _plain(config.model),
         "base_metrics": f"{paths.base_model(results)}.metrics.parquet",
-        "data": {name: _plain(config.data[name]) for name in shown_datasets(config, page)},
-        "examples": {name: paths.dataset(results, name) for name in shown_datasets(config, page)},
+        "data": {name: _plain(config.data[name]) for name in pages.datasets(config, page)},
+        "examples": {name: paths.dataset(results, name) for name in pages.datasets(config, page)},
         "evaluations": {
             name: {
                 **_plain(evaluation),
@@ -139,12 +141,12 @@ def report(config: Config, page: str) -> Spec:
                 "metrics": f"{paths.evaluation(results, name)}/metrics.parquet",
                 "judgements": {
                     judge: f"{paths.judgement(results, judge, name)}"
-                    for judge, judged in shown_judgements(config, page)
+                    for judge, judged in pages.judgements(config, page)
                     if judged == name
                 },
             }
             for name, evaluation in config.evaluations.items()
-            if name in shown_evaluations(config, page)
+            if name in pages.evaluations(config, page)
         },
         "experiments": {
             name: {
@@ -155,56 +157,10 @@ def report(config: Config, page: str) -> Spec:
                 "references": references(config, name),
             }
             for name, experiment in config.experiments.items()
-            if name in shown(config, page)
+            if name in pages.experiments(config, page)
         },
-        "logs": logs(config, page),
+        "logs": pages.logs(config, page),
     }
-
-
-def logs(config: Config, page: str) -> dict[str, str]:
-    """Output, named as the page's table of provenance names it -> the log of the job that made it."""
-    found = {"base model": paths.log(config.results, "base_model")}
-    found |= {
-        f"evaluation {name}": paths.log(config.results, "sample", name) for name in shown_evaluations(config, page)
-    }
-    found |= {
-        f"judgement {judge}/{name}": paths.log(config.results, "judge", judge, name)
-        for judge, name in shown_judgements(config, page)
-    }
-    for name in shown(config, page):
-        stage = config.experiments[name].stage
-        found |= {f"{name}/{run}": paths.log(config.results, stage, name, run) for run in config.runs[name]}
-    return found
-
-
-def shown(config: Config, page: str) -> tuple[str, ...]:
-    return config.main if page == "report" else tuple(config.experiments)
-
-
-def shown_evaluations(config: Config, page: str) -> list[str]:
-    """All of them, but on the page of the main experiments neither those that only choose training questions nor those
-    of other experiments' winners."""
-    choosing = {source.evaluation for source in config.data.values() if isinstance(source, PassRate)}
-    policies = {BASE, *shown(config, page)}
-    wanted = [name for name, evaluation in config.evaluations.items() if evaluation.model in policies]
-    return [name for name in wanted if page == "ladder" or name not in choosing]
-
-
-def shown_judgements(config: Config, page: str) -> list[tuple[str, str]]:
-    """(judge, evaluation) of all that judges decide about the page's evaluations."""
-    evaluations = shown_evaluations(config, page)
-    return [
-        (judge, name) for judge, entry in config.judges.items() for name in entry.evaluations if name in evaluations
-    ]
-
-
-def shown_datasets(config: Config, page: str) -> list[str]:
-    """What the page's evaluations and runs use, and what that was made from, in the order of the config."""
-    used = {config.evaluations[name].dataset for name in shown_evaluations(config, page)}
-    for name in shown(config, page):
-        used |= {values[key] for values in config.runs[name].values() for key in ("train", "validation")}
-    used |= {config.data[name].dataset for name in used if isinstance(config.data[name], Curated)}
-    return [name for name in config.data if name in used]
 
 
 # ---------------------------------------------------------------- one round of expert iteration
@@ -213,24 +169,23 @@ def shown_datasets(config: Config, page: str) -> list[str]:
 
 
 def round_sampling(config: Config, experiment: str, run: str, round: str) -> Spec:
-    values = config.runs[experiment][run]
-    shared = {key: values[key] for key in Sampled.model_fields}
-    own = {
-        "dataset": values["train"],
-        "num_examples": values["question_batch_size"],
-        "group_size": values["group_size"],
-    }
-    model = _policy_before(config, experiment, run, round)
-    return {
-        **_round("sample", experiment, run, round),
-        "model": model,
-        "values": {**shared, **own, "model": model},
-        "compute": _plain(config.compute),
-    }
+    return {**_round_evaluation("sample", config, experiment, run, round), "compute": _plain(config.compute)}
 
 
 def round_grading(config: Config, experiment: str, run: str, round: str) -> Spec:
-    return _without_compute({**round_sampling(config, experiment, run, round), "stage": "grade"})
+    return _round_evaluation("grade", config, experiment, run, round)
+
+
+def _round_evaluation(stage: str, config: Config, experiment: str, run: str, round: str) -> Spec:
+    values, model = config.runs[experiment][run], _policy_before(config, experiment, run, round)
+    shared = {key: values[key] for key in Sampled.model_fields}
+    own = {
+        "dataset": values["train"],
+        "model": model,
+        "num_examples": values["question_batch_size"],
+        "group_size": values["group_size"],
+    }
+    return {**_round(stage, experiment, run, round), "model": model, "values": {**shared, **own}}
 
 
 def round_survivors(config: Config, experiment: str, run: str, round: str) -> Spec:
@@ -258,11 +213,6 @@ def _round(stage: str, experiment: str, run: str, number: str) -> Spec:
 
 def _policy_before(config: Config, experiment: str, run: str, number: str) -> str:
     return f"round {int(number) - 1}" if int(number) > 1 else start_of(config, experiment, run) or BASE
-
-
-def _without_compute(spec: Spec) -> Spec:
-    """For stages that run no model: they do the same on any hardware."""
-    return {key: value for key, value in spec.items() if key != "compute"}
 
 
 def _plain(model: BaseModel) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from stages.config import STAGES, Evaluation
 from stages.judges import Judging
 from stages.sources import ModelSource, parse_source
 from stages.strict import parse
-from workflow import preset, specs
+from workflow import pages, preset, specs
 from workflow.schema import Config, load
 
 ROOT = Path(__file__).parents[2]
 
 
 def config(results: Path | str = "results", **changes: Any) -> Config:
-    rates = {"stage": "grpo", "fixed": {"train": "a", "validation": "a"}, "grid": {"learning_rate": [0.1, 0.2]}}
+    rates = {"stage": "grpo", "fixed": {"train": "a", "validation": "b"}, "grid": {"learning_rate": [0.1, 0.2]}}
     clips = rates | {"grid": {"cliprange": [0.3]}, "inherit": {"learning_rate": "rates"}}
     given = {
         "preset": "test",
@@ -195,6 +195,6 @@ def test_a_page_shows_what_judges_say_of_its_evaluations():
 
 def test_logs_lie_with_the_results_they_tell_of():
     """Two presets in one checkout have experiments of the same names."""
-    logs = specs.logs(config(results="elsewhere/mine", **JUDGING), "ladder")
+    logs = pages.logs(config(results="elsewhere/mine", **JUDGING), "ladder")
     assert logs
     assert all(log.startswith("elsewhere/mine/logs/") for log in logs.values())

@@ -9,7 +9,7 @@ from snakemake.logging import logger
 from snakemake.settings.enums import RerunTrigger
 
 from stages import hardware
-from workflow import experiments, paths, preset, snapshot, specs
+from workflow import experiments, pages, paths, preset, snapshot, specs
 from workflow.datasets import BASE, absent
 from workflow.schema import load
 

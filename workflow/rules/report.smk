@@ -56,12 +56,12 @@ rule experiment:
 
 
 def summaries_of(page):
-    return [paths.summary(RESULTS, name) for name in specs.shown(CONFIG, page)]
+    return [paths.summary(RESULTS, name) for name in pages.experiments(CONFIG, page)]
 
 
 def read_by(wildcards):
     """Input function: every file that the page shows something of."""
-    shown = specs.shown(CONFIG, wildcards.page)
+    shown = pages.experiments(CONFIG, wildcards.page)
     names = dict.fromkeys([*shown, *(other for name in shown for other in CONFIG.experiments[name].compare_with)])
     return [file for name in names for file in (paths.winner(RESULTS, name), *files_shown(name))]
 
@@ -70,15 +70,15 @@ rule report:
     input:
         spec=spec_file(f"{RESULTS}/{{page}}.spec.json", specs.report),
         base=f"{BASE_MODEL}.metrics.parquet",
-        examples=lambda w: [paths.dataset(RESULTS, name) for name in specs.shown_datasets(CONFIG, w.page)],
+        examples=lambda w: [paths.dataset(RESULTS, name) for name in pages.datasets(CONFIG, w.page)],
         evaluations=lambda w: [
             f"{paths.evaluation(RESULTS, name)}/{file}.parquet"
-            for name in specs.shown_evaluations(CONFIG, w.page)
+            for name in pages.evaluations(CONFIG, w.page)
             for file in ("graded", "metrics")
         ],
         judgements=lambda w: [
             f"{paths.judgement(RESULTS, judge, name)}/{file}.parquet"
-            for judge, name in specs.shown_judgements(CONFIG, w.page)
+            for judge, name in pages.judgements(CONFIG, w.page)
             for file in ("verdicts", "metrics")
         ],
         summaries=lambda w: summaries_of(w.page),

@@ -1,0 +1,49 @@
+"""What a page shows: "report" the main experiments, "ladder" all of them, and either what these were made from."""
+
+from __future__ import annotations
+
+from stages.sources import Curated, PassRate
+from workflow import paths
+from workflow.schema import BASE, Config
+
+
+def experiments(config: Config, page: str) -> tuple[str, ...]:
+    return config.main if page == "report" else tuple(config.experiments)
+
+
+def evaluations(config: Config, page: str) -> list[str]:
+    """All of them, but on the page of the main experiments neither those that only choose training questions nor those
+    of other experiments' winners."""
+    choosing = {source.evaluation for source in config.data.values() if isinstance(source, PassRate)}
+    policies = {BASE, *experiments(config, page)}
+    wanted = [name for name, evaluation in config.evaluations.items() if evaluation.model in policies]
+    return [name for name in wanted if page == "ladder" or name not in choosing]
+
+
+def judgements(config: Config, page: str) -> list[tuple[str, str]]:
+    """(judge, evaluation) of all that judges decide about the page's evaluations."""
+    shown = evaluations(config, page)
+    return [(judge, name) for judge, entry in config.judges.items() for name in entry.evaluations if name in shown]
+
+
+def datasets(config: Config, page: str) -> list[str]:
+    """What the page's evaluations and runs use, and what that was made from, in the order of the config."""
+    used = {config.evaluations[name].dataset for name in evaluations(config, page)}
+    for name in experiments(config, page):
+        used |= {values[key] for values in config.runs[name].values() for key in ("train", "validation")}
+    used |= {config.data[name].dataset for name in used if isinstance(config.data[name], Curated)}
+    return [name for name in config.data if name in used]
+
+
+def logs(config: Config, page: str) -> dict[str, str]:
+    """Output, named as the page's table of provenance names it -> the log of the job that made it."""
+    found = {"base model": paths.log(config.results, "base_model")}
+    found |= {f"evaluation {name}": paths.log(config.results, "sample", name) for name in evaluations(config, page)}
+    found |= {
+        f"judgement {judge}/{name}": paths.log(config.results, "judge", judge, name)
+        for judge, name in judgements(config, page)
+    }
+    for name in experiments(config, page):
+        stage = config.experiments[name].stage
+        found |= {f"{name}/{run}": paths.log(config.results, stage, name, run) for run in config.runs[name]}
+    return found
