@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from stages.origins import DatasetFiles, RewardName, Source
+from stages.strict import Named
 
 MmluSplit = Literal["dev", "val", "test"]
 
@@ -21,9 +22,9 @@ class Mmlu(Source):
     rewards: ClassVar[tuple[RewardName, ...]] = ("mmlu",)
 
     source: Literal["mmlu"]
-    path: str | None = None
-    hub: str | None = None
-    revision: str | None = None
+    path: Named | None = None
+    hub: Named | None = None
+    revision: Named | None = None
     split: MmluSplit = "test"
     subjects: tuple[str, ...] | None = None
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
-from stages.strict import Strict
+from stages.strict import Named, Strict
 
 RewardName = Literal["r1_zero", "question_only", "mmlu", "gsm8k"]
 RowKind = Literal["questions", "instructions", "preferences"]  # what a dataset holds, and what a stage trains on
@@ -29,12 +29,12 @@ class DatasetFiles(Source):
     Of a Hub dataset, `file` names one file, or `split` (with `config`, where it has several) the files of a split.
     """
 
-    path: str | None = None
-    hub: str | None = None
-    revision: str | None = None
-    config: str | None = None
-    split: str | None = None
-    file: str | None = None
+    path: Named | None = None
+    hub: Named | None = None
+    revision: Named | None = None
+    config: Named | None = None
+    split: Named | None = None
+    file: Named | None = None
 
     @model_validator(mode="after")
     def one_origin(self) -> DatasetFiles:

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from stages.benchmarks import AlpacaEval, Mmlu, SimpleSafetyTests
 from stages.origins import DatasetFiles, RewardName, RowKind, Source
-from stages.strict import ConfigError, Fraction, Positive, Rate, Strict, explain
+from stages.strict import ConfigError, Fraction, Named, Positive, Rate, Strict, explain
 
 # ---------------------------------------------------------------- models
 
@@ -41,9 +41,9 @@ class ModelSource(Strict):
     """Where the base policy comes from: exactly one of `pretrain`, `path` (a local folder), `hub` (an id)."""
 
     pretrain: Pretrain | None = None
-    path: str | None = None
-    hub: str | None = None
-    revision: str | None = None
+    path: Named | None = None
+    hub: Named | None = None
+    revision: Named | None = None
 
     @model_validator(mode="after")
     def exactly_one(self) -> ModelSource:
@@ -80,10 +80,10 @@ class JsonLines(Source):
     has_baseline: ClassVar[bool] = True
 
     source: Literal["jsonl"]
-    path: str
-    question: str = "question"
-    answer: str = "answer"
-    response: str | None = None
+    path: Named
+    question: Named = "question"
+    answer: Named = "answer"
+    response: Named | None = None
 
 
 class Gsm8k(DatasetFiles):
@@ -187,9 +187,9 @@ class Chat(DatasetFiles):
     rows: ClassVar[RowKind] = "instructions"
 
     source: Literal["chat"]
-    prompt: str = "prompt"
-    response: str = "response"
-    messages: str | None = None
+    prompt: Named = "prompt"
+    response: Named = "response"
+    messages: Named | None = None
 
 
 HhSubset = Literal["harmless-base", "helpful-base", "helpful-online", "helpful-rejection-sampled"]
@@ -205,9 +205,9 @@ class HhPreferences(Source):
     rows: ClassVar[RowKind] = "preferences"
 
     source: Literal["hh"]
-    path: str | None = None
-    hub: str | None = None
-    revision: str | None = None
+    path: Named | None = None
+    hub: Named | None = None
+    revision: Named | None = None
     split: Literal["train", "test"] = "train"
     subsets: Annotated[tuple[HhSubset, ...], Field(min_length=1)] = get_args(HhSubset)
     part: Literal["train", "validation"] | None = None
@@ -232,9 +232,9 @@ class Pairs(DatasetFiles):
     rows: ClassVar[RowKind] = "preferences"
 
     source: Literal["pairs"]
-    prompt: str = "prompt"
-    chosen: str = "chosen"
-    rejected: str = "rejected"
+    prompt: Named = "prompt"
+    chosen: Named = "chosen"
+    rejected: Named = "rejected"
 
 
 class Curated(Source):

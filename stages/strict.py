@@ -8,15 +8,23 @@ from __future__ import annotations
 import difflib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 Model = TypeVar("Model", bound=BaseModel)
 Positive = Annotated[int, Field(gt=0)]
 Count = Positive | Literal["full"]
 Rate = Annotated[float, Field(ge=0, lt=float("inf"))]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Named = Annotated[str, Field(min_length=1)]  # a path, or the name of something
+WORDS = {  # what pydantic says in Python's terms, in those of a config file
+    "tuple_type": "Input should be a list, as in [1, 2]",
+    "dict_type": "Input should be a section of keys and values",
+    "model_type": "Input should be a section of keys and values",
+    "string_type": "Input should be text; in quotes, where YAML reads something else (on, off, yes, no, numbers)",
+}
 
 
 class ConfigError(ValueError):
@@ -24,7 +32,46 @@ class ConfigError(ValueError):
 
 
 class Strict(BaseModel):
+    """Unknown keys are refused, and so is a number read out of text or out of true: `n_steps: true` is no 1."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def nothing_guessed(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        model = read(values)
+        given = values if isinstance(values, dict) else {}
+        told = {key: fault for key, value in given.items() if (fault := _guessed(value, getattr(model, key)))}
+        faults = [
+            InitErrorDetails(
+                type=PydanticCustomError("guessed", "{fault}", {"fault": fault}), loc=(key,), input=given[key]
+            )
+            for key, fault in told.items()
+        ]
+        if faults:
+            raise ValidationError.from_exception_data(cls.__name__, faults)
+        return model
+
+
+def _guessed(given: Any, value: Any) -> str | None:
+    """What is wrong with a number, or with true or false, that was read out of something else; looks into lists."""
+    if isinstance(value, tuple) and isinstance(given, (list, tuple)):
+        return next((fault for pair in zip(given, value, strict=True) if (fault := _guessed(*pair))), None)
+    if not isinstance(value, (bool, int, float)):
+        return None
+    wanted = "true or false" if isinstance(value, bool) else "a number"
+    if isinstance(given, str):
+        return f"YAML reads {given} as text, not as {wanted}; write {_written(value)}"
+    return f"Input should be {wanted}" if isinstance(given, bool) != isinstance(value, bool) else None
+
+
+def _written(value: bool | int | float) -> str:
+    """As YAML reads it: it wants a point in a number with an exponent, and a sign in the exponent."""
+    text = json.dumps(value)
+    if not isinstance(value, float) or "e" not in text:
+        return text
+    digits, exponent = text.split("e")
+    return f"{digits if '.' in digits else digits + '.0'}e{int(exponent):+d}"
 
 
 # ---------------------------------------------------------------- reading
@@ -44,7 +91,7 @@ def explain(error: ValidationError, where: str, kind: type[BaseModel] | None = N
         if fault["type"] == "extra_forbidden":
             lines.append(f"{key}: unknown key; {nearest(str(fault['loc'][-1]), _siblings(kind, fault['loc']))}")
         else:
-            message = fault["msg"].removeprefix("Value error, ")
+            message = WORDS.get(fault["type"], fault["msg"].removeprefix("Value error, "))
             given = "" if isinstance(fault["input"], (dict, BaseModel)) else f" (got {fault['input']!r:.80})"
             lines.append(f"{key}: {message}{given}")
     return "\n".join(lines)

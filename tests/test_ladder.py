@@ -18,7 +18,7 @@ RUNS = {
     "imitation": ["train=traces/seed=0", "train=traces_correct/seed=0"],
     "rounds": ["seed=0"],
     "rates": ["learning_rate=0.001/seed=0"],
-    "tuning": ["train=instructions/validation=instructions/seq_length=32/seed=0"],
+    "tuning": ["train=instructions/validation=instructions_held_out/seq_length=32/seed=0"],
     "preferring": ["seed=0"],
     "clipping": ["loss_type=grpo_clip/seed=0", "loss_type=grpo_no_clip/train=chosen/question_order=file/seed=0"],
 }

@@ -118,4 +118,7 @@ def absent(key: str, path: str) -> str | None:
 
     No fault of the config: a preset can be planned on a machine that its data never comes to.
     """
-    return None if Path(path).exists() else f"{key}: there is no {path} (relative paths start at {Path.cwd()})"
+    if Path(path).exists():
+        return None
+    hint = "~ is not read as your home" if path.startswith("~") else f"relative paths start at {Path.cwd()}"
+    return f"{key}: there is no {path} ({hint})"

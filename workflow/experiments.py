@@ -218,6 +218,9 @@ def _dataset_faults(stage: str, values: Values, data: Datasets) -> Iterator[str]
         yield from datasets.unknown(key, values[key], data)
         yield from datasets.other_rows(key, values[key], STAGES[stage].rows, data)
         yield from datasets.other_reward(key, values[key], values.get("reward"), data)
+    train, validation = (data.get(values[key]) for key in DATASET_KEYS)
+    if train is not None and train == validation:
+        yield f"validation: {values['validation']} is what the run trains on; name a dataset that it never sees"
     rows_fit = values["train"] in data and data[values["train"]].rows == STAGES[stage].rows
     if stage == "sft" and rows_fit and not datasets.has_responses(values["train"], data):
         yield f"train: {values['train']} has no worked responses to imitate; {datasets.with_responses(data)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,7 +75,6 @@ class Config:
 def load(config: dict[str, Any]) -> Config:
     """Check a config as Snakemake read it; raises WorkflowError with one line for each fault."""
     try:
-        _raise(_numbers_as_text(config))
         layout = parse(Layout, config, "")
         _raise([*_name_faults(layout), *_model_faults(layout.model)])
         data = datasets.read(layout.data)
@@ -89,11 +89,10 @@ def load(config: dict[str, Any]) -> Config:
     except ConfigError as error:
         lines = dict.fromkeys(str(error).splitlines())  # the runs of one experiment share their faults
         raise WorkflowError("the config cannot work:\n" + "\n".join(f"  {line}" for line in lines)) from None
-    results = layout.results.rstrip("/")
     main = tuple(layout.experiments) if layout.main is None else layout.main
     return Config(
         preset=layout.preset,
-        results=results,
+        results=os.path.normpath(layout.results),
         model=layout.model,
         compute=layout.compute,
         data=data,
@@ -108,20 +107,6 @@ def load(config: dict[str, Any]) -> Config:
 def _raise(faults: Iterator[str] | list[str]) -> None:
     if faults := list(faults):
         raise ConfigError("\n".join(faults))
-
-
-def _numbers_as_text(value: Any, key: str = "") -> Iterator[str]:
-    """YAML reads `1e-5` as text: it wants a point in the number and a sign in the exponent."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _numbers_as_text(inner, f"{key}.{name}" if key else str(name))
-    elif isinstance(value, (list, tuple)):
-        for index, inner in enumerate(value):
-            yield from _numbers_as_text(inner, f"{key}[{index}]")
-    elif isinstance(value, str) and (number := re.fullmatch(r"([+-]?\d+)(\.\d*)?[eE]([+-]?)(\d+)", value)):
-        whole, fraction, sign, exponent = number.groups()
-        written = f"{whole}.{(fraction or '.')[1:] or '0'}e{sign or '+'}{exponent}"
-        yield f"{key}: YAML reads {value} as text, not as a number; write {written}"
 
 
 def _name_faults(layout: Layout) -> Iterator[str]:
@@ -143,6 +128,9 @@ def _name_faults(layout: Layout) -> Iterator[str]:
 def _model_faults(model: ModelSource) -> Iterator[str]:
     """Of a folder that is there; one that is missing stops the jobs that read it, not the plan."""
     if model.path is None or not (folder := Path(model.path)).exists():
+        return
+    if not folder.is_dir():
+        yield f"model.path: {model.path} is a file; give the folder that save_pretrained wrote"
         return
     for what, patterns in MODEL_FILES.items():
         if not any(found for pattern in patterns for found in folder.glob(pattern)):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
+from workflow.datasets import absent
 from workflow.experiments import lineage
 from workflow.schema import RESERVED, load
 
@@ -92,6 +93,17 @@ def test_the_results_folder_may_end_in_a_slash():
             {"data": {"x": {"source": "arithmetic", "split": "train", "sise": 4, "size": 4}}},
             "data.x.sise: unknown key; did you mean size?",
         ),
+        (
+            {"data": {"x": {"source": "jsonl", "path": ""}}},
+            "data.x.path: String should have at least 1 character (got '')",
+        ),
+        (
+            {"model": {"path": __file__}},
+            f"model.path: {__file__} is a file; give the folder that save_pretrained wrote",
+        ),
+        ({"model": "gpt2"}, "model: Input should be a section of keys and values (got 'gpt2')"),
+        ({"main": "rates"}, "main: Input should be a list, as in [1, 2] (got 'rates')"),
+        ({"evaluations": {True: {"dataset": "train"}}}, "evaluations.1.[key]: Input should be text; in quotes, where"),
         ({"data": {"x": {"source": "curated", "dataset": "trace"}}}, "data.x.dataset: no dataset named 'trace'; "),
         (
             {"data": {"x": {"source": "curated", "dataset": "train"}}},
@@ -121,11 +133,11 @@ def test_faults_of_the_sections(sections: dict[str, Any], fault: str):
         ({"grid": {"learning_rat": [1.0]}}, "grid.learning_rat: unknown key; did you mean learning_rate?"),
         (
             {"grid": {"learning_rate": ["1e-5"]}},
-            "grid.learning_rate[0]: YAML reads 1e-5 as text, not as a number; write 1.0e-5",
+            "grid.learning_rate: YAML reads 1e-5 as text, not as a number; write 1.0e-5",
         ),
         (
             {"grid": {"learning_rate": ["3.5E4"]}},
-            "grid.learning_rate[0]: YAML reads 3.5E4 as text, not as a number; write 3.5e+4",
+            "grid.learning_rate: YAML reads 3.5E4 as text, not as a number; write 35000.0",
         ),
         ({"grid": {"learning_rate": [1.0e-4, 1.0e-4]}}, ": two runs are the same: learning_rate=0.0001/seed=0"),
         ({"grid": {"seed": [1]}}, "grid.seed: seeds have a key of their own: seeds: [0, 1]"),
@@ -137,6 +149,14 @@ def test_faults_of_the_sections(sections: dict[str, Any], fault: str):
         (
             {"fixed": {**GRPO, "group_size": 7}},
             " (learning_rate=0.0001/seed=0): rollout_batch_size (256) must be divisible by group_size (7)",
+        ),
+        (
+            {"fixed": {**GRPO, "validation": "train"}},
+            "fixed.validation: train is what the run trains on; name a dataset that it never sees",
+        ),
+        (
+            {"fixed": {**GRPO, "validation": "train_again"}},
+            "fixed.validation: train_again is what the run trains on; name a dataset that it never sees",
         ),
         ({"stage": "sft"}, "fixed.train: train has no worked responses to imitate; those that do: traces"),
         ({"inherit": {"cliprange": "rate"}}, "inherit.cliprange: no experiment named 'rate'; did you mean rates?"),
@@ -155,7 +175,8 @@ def test_faults_of_the_sections(sections: dict[str, Any], fault: str):
 def test_faults_of_an_experiment(changes: dict[str, Any], fault: str):
     other = {"stage": "grpo", "fixed": GRPO, "grid": {"group_size": [8]}}
     steps = {"stage": "sft", "fixed": {**GRPO, "train": "traces"}, "grid": {"n_sft_steps": [5]}}
-    found = faults(config(experiments={"rates": rates(**changes), "other": other, "steps": steps}))
+    again = {"train_again": {"source": "arithmetic", "split": "train", "size": 4}}
+    found = faults(config(data=again, experiments={"rates": rates(**changes), "other": other, "steps": steps}))
     wanted = f"experiments.rates{fault}" if fault.startswith((" ", ":")) else f"experiments.rates.{fault}"
     assert [line for line in found if line.startswith(wanted)], found
 
@@ -226,6 +247,14 @@ def test_one_fault_of_many_runs_is_told_once():
     assert faults(config(experiments={"rates": rates(grid=grid)})) == [
         "experiments.rates.grid.weight_deca: unknown key; did you mean weight_decay?"
     ]
+
+
+def test_a_results_folder_has_one_name():
+    assert {load(config(results=way)).results for way in ("a/b", "./a/b", "a//b/", "a/c/../b")} == {"a/b"}
+
+
+def test_a_tilde_is_told_to_be_no_home():
+    assert absent("model.path", "~/none") == "model.path: there is no ~/none (~ is not read as your home)"
 
 
 def test_an_empty_config_names_what_it_needs():
