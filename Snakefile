@@ -9,6 +9,10 @@ import sys
 
 sys.path.insert(0, workflow.basedir)
 
+from workflow import config_text
+
+config_text.check(workflow.overwrite_configfiles or ["config.yaml"])
+
 # A file given with --configfile is a whole config of its own: merged into config.yaml, its experiments would mix with
 # those of the ladder.
 if not workflow.overwrite_configfiles:
