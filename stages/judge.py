@@ -15,7 +15,6 @@ import typer
 from stages import console, records
 from stages.engines.opening import check_engine, open_engine
 from stages.engines.protocol import Engine, Request, Sampling, sample_seed
-from stages.engines.rollouts import chunks
 from stages.examples import read_examples
 from stages.hardware import compute_of, sampling_gpus
 from stages.judges import Judging
@@ -54,13 +53,12 @@ def main(
         tokenizer = load_tokenizer(folder)
         engine = open_engine(compute, folder, None, tokenizer, settings.sampling_batch_size)
         parts = Parts(held.folder / "verdicts", records.JUDGEMENTS)
-        done = parts.last()
-        with console.progress(f"judging {plan['name']}", len(cases), done=done) as advance:
-            for chunk in chunks(cases[done:], settings.sampling_batch_size):
-                parts.fresh += judge_rows(engine, tokenizer, chunk, settings)
-                done += len(chunk)
-                parts.flush(done)
-                advance(len(chunk))
+        parts.fill(
+            f"judging {plan['name']}",
+            cases,
+            settings.sampling_batch_size,
+            lambda chunk: judge_rows(engine, tokenizer, chunk, settings),
+        )
         found = parts.all()
         spent = {"seconds": time.monotonic() - began, **taken(sampling_gpus(compute))}
         counts = judged_metrics(settings.prompt, found.to_pylist()) | {"seconds": spent["seconds"]}

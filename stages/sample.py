@@ -16,6 +16,7 @@ from stages.config import Evaluation
 from stages.engines.opening import check_engine, open_engine
 from stages.examples import batch_of, first, read_examples
 from stages.hardware import compute_of, sampling_gpus
+from stages.parts import Parts
 from stages.store import State, provenance, stamp
 from stages.strict import parse, read_spec
 
@@ -36,8 +37,7 @@ def main(
     examples = chosen(read_examples(data), settings.num_examples, plan.get("round"), settings.seed)
     compute = compute_of(plan)
     check_engine(compute, training=False)
-    from stages.engines.rollouts import chunks, sample_rows
-    from stages.parts import Parts
+    from stages.engines.rollouts import sample_rows
     from stages.policy.loading import load_tokenizer
     from stages.policy.taken import taken
 
@@ -46,24 +46,22 @@ def main(
         tokenizer = load_tokenizer(model)
         engine = open_engine(compute, model, None, tokenizer, settings.sampling_batch_size)
         parts = Parts(held.folder / "rollouts", records.ROLLOUTS)
-        per_chunk = max(1, settings.sampling_batch_size // settings.group_size)
-        done = parts.last()
-        with console.progress(f"sampling {plan['name']}", len(examples), done=done) as advance:
-            for chunk in chunks(examples[done:], per_chunk):
-                parts.fresh += sample_rows(
-                    engine,
-                    lambda text: tokenizer(text).input_ids,
-                    chunk,
-                    settings,
-                    step=plan.get("round", 0),
-                    group_size=settings.group_size,
-                    seed_step=plan.get("round", 0),
-                    model=settings.model,
-                    run=plan["name"],
-                )
-                done += len(chunk)
-                parts.flush(done)
-                advance(len(chunk))
+        parts.fill(
+            f"sampling {plan['name']}",
+            examples,
+            max(1, settings.sampling_batch_size // settings.group_size),
+            lambda chunk: sample_rows(
+                engine,
+                lambda text: tokenizer(text).input_ids,
+                chunk,
+                settings,
+                step=plan.get("round", 0),
+                group_size=settings.group_size,
+                seed_step=plan.get("round", 0),
+                model=settings.model,
+                run=plan["name"],
+            ),
+        )
         spent = {"seconds": time.monotonic() - began, **taken(sampling_gpus(compute))}
         records.write_table(rollouts, parts.all(), provenance(plan) | spent)
         held.clear()
