@@ -99,7 +99,10 @@ def test_current_means_equal_the_code_optionally_apart(tmp_path: Path):
 
 ORDINARY = [
     {"data": {"a": {"source": "arithmetic_traces", "size": 9, "seed": 3}, "b": {"source": "curated", "dataset": "a"}}},
-    {"data": {"a": {"source": "arithmetic_traces", "size": 4}, "c": {"source": "arithmetic_traces", "size": 4}}},
+    {
+        "data": {"a": {"source": "arithmetic_traces", "size": 4}, "c": {"source": "arithmetic_traces", "size": 4}},
+        "experiments": {},
+    },
     {"experiments": {}},
     {"model": {"pretrain": {"n_steps": 7}}},
 ]
