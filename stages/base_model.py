@@ -60,11 +60,9 @@ def copy(source: ModelSource, target: Path) -> None:
 
 def pretrain(settings: Pretrain, state: State, target: Path) -> list[dict[str, Any]]:
     """Next-token training on a stream of documents. Returns one METRICS row per step."""
-    import torch
-
     from stages.policy.checkpoint import load_training, save_training
     from stages.policy.loading import parameter_count, save_policy
-    from stages.policy.optimizer import make_optimizer, step_optimizer
+    from stages.policy.optimizer import make_optimizer
     from stages.policy.tiny import make_policy
     from stages.tasks.arithmetic import documents
 
@@ -78,23 +76,8 @@ def pretrain(settings: Pretrain, state: State, target: Path) -> list[dict[str, A
     rows, began = facts["rows"], time.monotonic() - facts["seconds"]
     with console.progress("pretraining", settings.n_steps, done=len(rows)) as advance:
         for step in range(len(rows), settings.n_steps):
-            tokens = token_batch(settings, tokenizer, step)
-            logits = model(input_ids=tokens[:, :-1]).logits
-            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
-            loss.backward()
-            rate = pretraining_rate(settings, step)
-            norm = step_optimizer(model, optimizer, rate, max_norm=1.0)
-            rows.append(
-                {
-                    "step": step + 1,
-                    "kind": "train",
-                    "seconds": time.monotonic() - began,
-                    "num_tokens": tokens[:, 1:].numel(),
-                    "learning_rate": rate,
-                    "loss": loss.item(),
-                    "gradient_norm": norm,
-                }
-            )
+            rows.append(pretraining_step(model, tokenizer, optimizer, settings, step))
+            rows[-1]["seconds"] = time.monotonic() - began
             advance(1, f"loss {rows[-1]['loss']:.3f}")
             if (step + 1) % settings.checkpoint_every == 0 and step + 1 < settings.n_steps:
                 with state.save(step + 1) as folder:
@@ -103,6 +86,27 @@ def pretrain(settings: Pretrain, state: State, target: Path) -> list[dict[str, A
     with new_directory(target) as folder:
         save_policy(model, tokenizer, folder)
     return rows
+
+
+def pretraining_step(model, tokenizer, optimizer, settings: Pretrain, step: int) -> dict[str, Any]:
+    """One optimiser step on the batch of its turn: METRICS columns, seconds excepted."""
+    import torch
+
+    from stages.policy.optimizer import step_optimizer
+
+    tokens = token_batch(settings, tokenizer, step)
+    logits = model(input_ids=tokens[:, :-1]).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+    loss.backward()
+    rate = pretraining_rate(settings, step)
+    return {
+        "step": step + 1,
+        "kind": "train",
+        "num_tokens": tokens[:, 1:].numel(),
+        "learning_rate": rate,
+        "loss": loss.item(),
+        "gradient_norm": step_optimizer(model, optimizer, rate, max_norm=1.0),
+    }
 
 
 def pretraining_rate(settings: Pretrain, step: int) -> float:

@@ -14,7 +14,7 @@ from stages.sources import Curated, parse_source
 from stages.store import provenance
 from stages.strict import ConfigError, read_spec
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GRADED = ("format_reward", "answer_reward", "reward", "verdict")
 MEASURED = ("example_id", "num_response_tokens", "finish_reason", "mean_token_entropy", *GRADED)
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()

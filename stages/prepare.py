@@ -53,7 +53,7 @@ from stages.tasks import (
 Rows = list[dict[str, Any]]
 Labels = dict[str, int]  # how many rows were left out, labelled or cut in which way; empty where all came as they are
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def _arithmetic(source: Arithmetic, name: str) -> tuple[Rows, Labels]:
