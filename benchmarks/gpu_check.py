@@ -40,6 +40,8 @@ TITLES = {
     "engines": "Sampling {rollouts} responses of {sampled} tokens, bfloat16",
     "grpo": "One GRPO step, Transformers engine, {rollouts} responses of {sampled} tokens",
     "padding": "Forward and backward over {documents} documents of unequal length",
+    "vllm_asleep": "The same sampling by vLLM, which has the GPU in turns with the trainer",
+    "vllm_inside": "The same sampling by vLLM, which shares the GPU with the trainer",
 }
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -57,7 +59,8 @@ def main(
     """
     import torch
 
-    from benchmarks.gpu_parts import PARTS, REAL, SMALL, make_policy
+    from benchmarks.gpu_parts import PARTS
+    from benchmarks.gpu_subject import REAL, SMALL, make_policy
 
     if not (self_check or torch.cuda.is_available()):
         raise SystemExit("error: no GPU that PyTorch can use; --self-check runs the same code at a tiny shape")
@@ -131,8 +134,9 @@ def train_cells(row: Row, report: Row) -> Sequence[str]:
 
 def engine_cells(row: Row, report: Row) -> Sequence[str]:
     if "note" in row:
-        return (row["engine"], row["note"], "", "")
-    return row["engine"], f"{row['seconds']:.2f}", f"{row['tokens_per_second']:,.0f}", f"{row['sync_seconds']:.3f}"
+        return (row["engine"], row["note"], "", "", "")
+    speed, synced = f"{row['tokens_per_second']:,.0f}", f"{row['sync_seconds']:.3f}"
+    return row["engine"], f"{row['seconds']:.2f}", speed, synced, f"{row['gap']:.3f}"
 
 
 def phase_cells(row: Row, report: Row) -> Sequence[str]:
@@ -144,13 +148,23 @@ def padding_cells(row: Row, report: Row) -> Sequence[str]:
     return row["layout"], f"{row['tokens_per_second']:,.0f}", f"{row['padding']:.0%}"
 
 
+ENGINE_COLUMNS = ("engine", "seconds", "tokens/s", "weight sync, s", "gap to the trainer, nats")
 COLUMNS = {
     "train": ("path", "seconds", "response tokens/s", "peak GiB", "MFU"),
-    "engines": ("engine", "seconds", "tokens/s", "weight sync, s"),
+    "engines": ENGINE_COLUMNS,
     "grpo": ("phase", "seconds", "share"),
     "padding": ("layout", "real tokens/s", "padding"),
+    "vllm_asleep": ENGINE_COLUMNS,
+    "vllm_inside": ENGINE_COLUMNS,
 }
-CELLS = {"train": train_cells, "engines": engine_cells, "grpo": phase_cells, "padding": padding_cells}
+CELLS = {
+    "train": train_cells,
+    "engines": engine_cells,
+    "grpo": phase_cells,
+    "padding": padding_cells,
+    "vllm_asleep": engine_cells,
+    "vllm_inside": engine_cells,
+}
 
 
 if __name__ == "__main__":

@@ -9,5 +9,5 @@ if [ -z "${PYTHON:-}" ]; then
     PYTHON=python3
     [ -x .venv/bin/python ] && PYTHON=.venv/bin/python
 fi
-export HF_HUB_OFFLINE=1 PYTORCH_ALLOC_CONF=expandable_segments:True
+export HF_HUB_OFFLINE=1
 exec timeout 480 "$PYTHON" -m benchmarks.gpu_check "$@"

@@ -2,138 +2,27 @@
 
 from __future__ import annotations
 
-import gc
-import json
 import random
-import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from benchmarks.gpu_subject import END, Row, Sizes, release, timed, trainer
 from benchmarks.ladder_peer import grpo_run, take_step
 from benchmarks.scaling import do_all_work
 from stages.engines.opening import open_engine
 from stages.engines.protocol import Request, Sampling, sample_seed
 from stages.hardware import Compute
-from stages.policy.loading import best_device, load_tokenizer, save_policy
+from stages.policy.loading import best_device, load_tokenizer
 from stages.policy.optimizer import make_optimizer, step_optimizer
-from stages.policy.processes import joined
 from stages.policy.scoring import Sequences, make_sequences, score
 from stages.policy.sharding import within_forward
-from stages.policy.tiny import make_tokenizer
-from stages.policy.trainable import load_trainable
 from stages.tasks import arithmetic
-
-Row = dict[str, Any]
-END = 0  # the tokenizer's first id is its end token; random prompts and responses stay clear of it
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """`model` is a Qwen2Config's own words. A training micro-batch is `group` responses of `response` tokens to a
-    prompt of `prompt` tokens; engines sample `sampled` tokens for each of `rollouts` responses."""
-
-    model: Row
-    group: int
-    prompt: int
-    response: int
-    sampled: int
-    rollouts: int
-    documents: int
-    repeats: int
-
-
-QWEN = {  # Qwen2.5-1.5B
-    "hidden_size": 1536,
-    "intermediate_size": 8960,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 12,
-    "num_key_value_heads": 2,
-    "vocab_size": 151_936,
-}
-TINY = {
-    "hidden_size": 128,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 1000,
-}
-REAL = Sizes(QWEN, group=8, prompt=256, response=1024, sampled=256, rollouts=128, documents=128, repeats=3)
-SMALL = Sizes(TINY, group=4, prompt=16, response=24, sampled=6, rollouts=8, documents=12, repeats=1)
-
-
-def make_policy(sizes: Sizes, folder: Path) -> None:
-    """Random weights of the given shape in bfloat16, with a small tokenizer."""
-    torch.manual_seed(0)
-    tokenizer = wide_tokenizer(sizes.model["vocab_size"])
-    config = Qwen2Config(
-        **sizes.model,
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        dtype="bfloat16",
-    )
-    with best_device():
-        model = Qwen2ForCausalLM(config)
-    save_policy(model, tokenizer, folder, torch.bfloat16)
-
-
-def wide_tokenizer(vocab_size: int) -> PreTrainedTokenizerFast:
-    """A small tokenizer, filled up with words that no text contains, so that every id of the model has a text."""
-    small = make_tokenizer(islice(arithmetic.documents(0, 0.2, 0.8), 300), 400)
-    told = json.loads(small.backend_tokenizer.to_str())
-    told["model"]["vocab"] |= {f"unused {place}": place for place in range(len(small), vocab_size)}
-    wide = Tokenizer.from_str(json.dumps(told))
-    return PreTrainedTokenizerFast(tokenizer_object=wide, eos_token=small.eos_token, pad_token=small.pad_token)
-
-
-@contextmanager
-def trainer(folder: Path, **changes: Any) -> Iterator[Any]:
-    """The policy as training stages hold it, in bfloat16; what it took is given back after the block."""
-    compute = Compute(dtype="bfloat16", **changes)
-    with joined(compute):
-        yield load_trainable(folder, compute)[0]
-    release()
-
-
-def release() -> None:
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
-def wait() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-
-
-def timed(work: Callable[[], Any], repeats: int) -> Row:
-    """Median `seconds` of `work` after one call that warms up, and the highest `gib` of GPU memory it took in all."""
-    work()
-    wait()
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        wait()
-        seconds.append(time.perf_counter() - began)
-    peak = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else None
-    return {"seconds": statistics.median(seconds), "gib": peak}
-
 
 # ---------------------------------------------------------------- a training step
 
@@ -211,9 +100,17 @@ def step_flops(sizes: Sizes, scored: Callable[..., Any]) -> float:
 
 # ---------------------------------------------------------------- engines
 
+VLLM = {"engine": "vllm", "gpu_memory_utilization": 0.4}
+ENGINES: dict[str, dict[str, Row]] = {
+    "engines": {"transformers": {}},
+    "vllm_asleep": {"vLLM, asleep while the trainer works": VLLM | {"placement": "same_gpu"}},
+    "vllm_inside": {"vLLM, in the trainer's process": VLLM},
+}
+GAP = 0.25  # nats; two roundings to bfloat16 leave less, weights that did not arrive leave more
 
-def engines(sizes: Sizes, folder: Path) -> Iterator[Row]:
-    """Sampling at full batch size, and how long new weights take from the trainer to the engine."""
+
+def engines(sizes: Sizes, folder: Path, ways: dict[str, Row]) -> Iterator[Row]:
+    """Sampling at full batch size, how long new weights take from the trainer to the engine, and that they arrive."""
     generator = random.Random(1)
     ids = range(END + 1, sizes.model["vocab_size"])
     prompts = [generator.choices(ids, k=sizes.prompt) for _ in range(sizes.rollouts // sizes.group)]
@@ -222,18 +119,49 @@ def engines(sizes: Sizes, folder: Path) -> Iterator[Row]:
         for place, prompt in enumerate(prompts)
     ]
     sampling = Sampling(min_tokens=sizes.sampled, max_tokens=sizes.sampled, stop=())
-    for name in ("transformers", "vllm"):
-        if name == "vllm" and find_spec("vllm") is None:
-            yield {"engine": name, "note": "not installed"}
+    for name, changes in ways.items():
+        if reason := missing(changes):
+            yield {"engine": name, "note": reason}
             continue
-        changes = {"engine": name} | ({"gpu_memory_utilization": 0.4} if name == "vllm" else {})
-        with trainer(folder, **changes) as model:
-            compute = Compute(dtype="bfloat16", **changes)
-            engine = open_engine(compute, folder, model, load_tokenizer(folder), sizes.rollouts)
-            sampled = timed(lambda engine=engine: engine.generate(requests, sampling), 1)["seconds"]
-            synced = timed(lambda engine=engine, model=model: engine.sync(model), sizes.repeats)["seconds"]
-        tokens = sizes.rollouts * sizes.sampled
-        yield {"engine": name, "seconds": sampled, "tokens_per_second": tokens / sampled, "sync_seconds": synced}
+        found = engine_row(sizes, folder, changes, requests, sampling)
+        if found["gap"] > GAP:
+            raise RuntimeError(
+                f"{name} samples from other weights than the trainer's: {found['gap']:.2f} nats between them"
+            )
+        yield {"engine": name, **found}
+
+
+def engine_row(sizes: Sizes, folder: Path, changes: Row, requests: list[Request], sampling: Sampling) -> Row:
+    with trainer(folder, **changes) as model:
+        compute = Compute(dtype="bfloat16", **changes)
+        engine = open_engine(compute, folder, model, load_tokenizer(folder), sizes.rollouts)
+        sampled = timed(lambda: engine.generate(requests, sampling), 1)["seconds"]
+        synced = timed(lambda: engine.sync(model), sizes.repeats)["seconds"]
+        gap = gap_to_trainer(model, engine, requests[0], sampling)
+    speed = sizes.rollouts * sizes.sampled / sampled
+    return {"seconds": sampled, "tokens_per_second": speed, "sync_seconds": synced, "gap": gap}
+
+
+def missing(changes: Row) -> str:
+    """Why a way to sample cannot be measured here, or "" if it can."""
+    if changes.get("engine") != "vllm":
+        return ""
+    if find_spec("vllm") is None:
+        return "not installed"
+    return "" if torch.cuda.is_available() or "placement" not in changes else "needs a GPU"
+
+
+@torch.no_grad()
+def gap_to_trainer(model: Any, engine: Any, request: Request, sampling: Sampling) -> float:
+    """Mean distance, in nats, of the engine's log-probs from the trainer's, after weights twice as large went over."""
+    for parameter in model.parameters():
+        parameter.mul_(2.0)
+    engine.sync(model)
+    (answers,) = engine.generate([request], sampling)
+    batch = make_sequences([request.prompt_token_ids], [answer.token_ids for answer in answers], best_device())
+    log_probs, _ = score(model, batch, temperature=1.0, shared=False)
+    told = torch.tensor([answer.log_probs for answer in answers], device=log_probs.device)
+    return (log_probs - told).abs().mean().item()
 
 
 # ---------------------------------------------------------------- a whole GRPO step
@@ -309,7 +237,9 @@ def cut(documents: Sequence[list[int]], budget: int) -> list[list[list[int]]]:
 
 PARTS: dict[str, Callable[[Sizes, Path], Iterator[Row]]] = {
     "train": train_steps,
-    "engines": engines,
+    "engines": partial(engines, ways=ENGINES["engines"]),
     "grpo": grpo_step,
     "padding": padding,
+    "vllm_asleep": partial(engines, ways=ENGINES["vllm_asleep"]),
+    "vllm_inside": partial(engines, ways=ENGINES["vllm_inside"]),  # last: it keeps its memory until the program ends
 }

@@ -13,13 +13,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from typer.testing import CliRunner
 
 from benchmarks import gpu_check, gpu_parts
-from benchmarks.gpu_parts import REAL, SMALL, WAYS, dense, plain, shared, step_flops
+from benchmarks.gpu_parts import ENGINES, WAYS, dense, plain, shared, step_flops
+from benchmarks.gpu_subject import REAL, SMALL, make_policy, trainer
+from stages.engines.transformers import TransformersEngine
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("policy")
-    gpu_parts.make_policy(SMALL, made)
+    make_policy(SMALL, made)
     return made
 
 
@@ -27,7 +29,7 @@ def test_all_paths_score_the_same_responses(folder):
     batch = gpu_parts.group_of_responses(SMALL)
     scores = []
     for path in (dense, plain, shared):
-        with gpu_parts.trainer(folder) as model:
+        with trainer(folder) as model:
             scores.append(path(model, batch).detach())
         assert scores[-1].shape == (SMALL.group, SMALL.response)
     for found in scores[1:]:
@@ -37,7 +39,7 @@ def test_all_paths_score_the_same_responses(folder):
 def test_operations_are_counted_as_pytorch_counts_them(folder):
     """Of the dense path, which computes nothing twice; attention aside, of which PyTorch counts the hidden half too."""
     batch = gpu_parts.group_of_responses(SMALL)
-    with gpu_parts.trainer(folder) as model, FlopCounterMode(display=False) as counter:
+    with trainer(folder) as model, FlopCounterMode(display=False) as counter:
         dense(model, batch).mean().backward()
     counted = counter.get_flop_counts()["Global"]
     products = sum(count for name, count in counted.items() if "mm" in str(name))
@@ -62,13 +64,20 @@ def test_every_part_runs_and_is_told(tmp_path, monkeypatch):
     done = CliRunner().invoke(gpu_check.app, ["--self-check", "--out", str(out)])
     assert done.exit_code == 0, done.output
     report = json.loads(out.read_text())
-    assert list(report["parts"]) == ["train", "engines", "grpo", "padding"]
+    assert list(report["parts"]) == ["train", "engines", "grpo", "padding", "vllm_asleep", "vllm_inside"]
     assert [row["path"] for row in report["parts"]["train"]] == list(WAYS)
     assert report["parts"]["engines"][0]["tokens_per_second"] > 0
+    assert 0 < report["parts"]["engines"][0]["gap"] < 0.05
     assert {row["phase"] for row in report["parts"]["grpo"] if row["seconds"]} >= {"sample", "score", "train", "sync"}
     wasted = [row["padding"] for row in report["parts"]["padding"]]
     assert wasted == sorted(wasted, reverse=True)
     assert report["device"] in done.output
+
+
+def test_an_engine_whose_weights_are_not_the_trainers_is_found_out(folder, monkeypatch):
+    monkeypatch.setattr(TransformersEngine, "sync", lambda self, model: None)
+    with pytest.raises(RuntimeError, match="transformers samples from other weights than the trainer's"):
+        list(gpu_parts.engines(SMALL, folder, ENGINES["engines"]))
 
 
 def test_a_part_that_fails_is_named_and_the_others_run(tmp_path, monkeypatch):
