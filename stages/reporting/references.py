@@ -56,7 +56,7 @@ def _read(name: str, plan: Mapping[str, Any]) -> Reference:
 def against(best: Configuration, reference: Reference) -> str:
     """The best configuration beside a reference: at the end, after as many steps, and after as many seconds.
 
-    Both are read at their last validation not later than where the shortest of all runs ended; where one never got
+    Both curves are read where the shortest of all runs ended, on the line between two validations; where one never got
     beyond its start, the end alone is left to compare.
     """
     other = reference.configuration
@@ -66,7 +66,7 @@ def against(best: Configuration, reference: Reference) -> str:
         ends = [_end(run, key) for run in (*best.runs, *other.runs)]
         if trained:
             here, there = (_reached(one.runs, key, min(ends)) for one in (best, other))
-            said.append(f"after {words(min(ends))} {_beside(here, there, best.measure)}")
+            said.append(f"after {words(min(ends))} the curves stand at {_beside(here, there, best.measure)}")
     return f"Beside the {reference.label}: {'; '.join(said)}.{_other_questions(best, other)}"
 
 
@@ -79,9 +79,19 @@ def _end(run: Run, key: str) -> float | None:
 
 
 def _reached(runs: Iterable[Run], key: str, limit: float) -> float | None:
-    """Mean over seeds of the last validation within the limit; None where a run had not validated by then."""
-    last = [[row[run.measure.column] for row in _validated(run) if row[key] <= limit][-1:] for run in runs]
-    return mean(value for (value,) in last) if all(last) else None
+    """Mean over seeds of where the curves stand at the limit; None where a run had not validated by then."""
+    reached = [_curve_at(run, key, limit) for run in runs]
+    return None if None in reached else mean(reached)
+
+
+def _curve_at(run: Run, key: str, limit: float) -> float | None:
+    rows, column = _validated(run), run.measure.column
+    before, after = [row for row in rows if row[key] <= limit][-1:], [row for row in rows if row[key] > limit][:1]
+    if not before or not after:
+        return before[0][column] if before else None
+    (low,), (high,) = before, after
+    share = (limit - low[key]) / (high[key] - low[key])
+    return low[column] + share * (high[column] - low[column])
 
 
 def _beside(here: float | None, there: float | None, measure: Measure) -> str:

@@ -80,7 +80,8 @@ def test_a_budget_adds_the_row_and_its_curve(results):
 def test_table_page_and_markdown_read_the_runs_alike(results):
     sentences = (
         "Beside the on-policy reference: on_policy: final answer reward 0.650 here, 0.500 there (0.150 ahead); after "
-        "20 optimiser steps 0.800 here, 0.600 there (0.200 ahead); after 40 s 0.800 here, 0.600 there (0.200 ahead).",
+        "20 optimiser steps the curves stand at 0.800 here, 0.600 there (0.200 ahead); after 40 s the curves stand at "
+        "0.800 here, 0.600 there (0.200 ahead).",
         "Above the start (0.200) after every one of 2 rounds: 0.300, 0.400. Token entropy fell from 1.000 to 0.600 "
         "nats (first to last).",
         "Gradient norm before clipping, mean over the run: 0.500.",

@@ -66,8 +66,8 @@ def test_both_are_read_where_the_shorter_of_them_ended():
     assert against(here, there) == (
         "Beside the reference: earlier, learning_rate = 3e-4: "
         "final answer reward 0.550 here, 0.633 there (0.083 behind); "  # means of the last three after step 0
-        "after 20 optimiser steps 0.700 here, 0.600 there (0.100 ahead); "
-        "after 40 s 0.700 here, 0.100 there (0.600 ahead)."  # its second validation came at 60 s
+        "after 20 optimiser steps the curves stand at 0.700 here, 0.600 there (0.100 ahead); "
+        "after 40 s the curves stand at 0.700 here, 0.367 there (0.333 ahead)."  # two thirds of the way from 0.1 to 0.5
     )
 
 
