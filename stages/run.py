@@ -35,7 +35,12 @@ Measure = Callable[["Run"], tuple[Row, list[Row]]]  # METRICS columns of a valid
 
 @dataclass
 class Run:
-    """One training run in progress. `step` counts calls of the stage's step function."""
+    """One training run in progress.
+
+    `step` counts calls of the stage's step function, `updates` optimiser steps, `responses` what they trained on.
+    `ended` says why the run has failed, where it has. `keep_best` names the METRICS column of validations whose highest
+    value tells which weights to keep; None keeps the last.
+    """
 
     plan: Row
     settings: Any
@@ -50,13 +55,15 @@ class Run:
     validation: list[Row]
     engine: Any = field(init=False)
     optimizer: Any = field(init=False)
+    generations: Parts = field(init=False)
+    rollouts: Parts = field(init=False)
+    began: float = field(init=False)
     metrics: list[Row] = field(default_factory=list)
     step: int = 0
     updates: int = 0
     responses: int = 0
     ended: str = ""
-    began: float = 0.0
-    keep_best: str | None = None  # the validation column whose highest value names the weights to keep, not the last
+    keep_best: str | None = None
 
     def __post_init__(self) -> None:
         batch_size = self.settings.sampling_batch_size
