@@ -146,7 +146,7 @@ def test_a_judge_decides_about_responses_after_everything_else(ladder):
 def log_prob_of_the_pairs(model: Path, tree: Tree) -> float:
     """Mean log-prob of the chosen responses under a policy, as the validation of DPO measures it."""
     policy, tokenizer = load_policy(model)
-    rows = read_table(tree / "results/data/preferences.parquet", PREFERENCES).to_pylist()
+    rows = read_table(tree / "results/data/preferences_held_out.parquet", PREFERENCES).to_pylist()
     pairs = [encode_pair(tokenizer, row["prompt"], row["chosen"], row["rejected"]) for row in rows]
     scored = all_log_probs(policy, pairs, 10_000, share=False)
     return sum(chosen for chosen, _ in scored) / len(scored)
