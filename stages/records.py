@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from stages.store import new_file
 
 SCHEMA_VERSION = 1
 
@@ -199,46 +201,44 @@ def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
 
 def write_table(path: Path, data: pa.Table, provenance: Mapping[str, Any] | None = None) -> None:
     """Write Parquet (zstd) by rename, so that a reader sees the whole file or none; `provenance` goes to metadata."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     facts = {"schema_version": SCHEMA_VERSION, **(provenance or {})}
     data = data.replace_schema_metadata({"ladder": json.dumps(facts, sort_keys=True)})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        pq.write_table(data, temporary, compression="zstd")
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with new_file(path) as file:
+        pq.write_table(data, file, compression="zstd")
 
 
 def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     """A file written by `write_table`, checked against `schema`; raises DataError naming file and column."""
-    path = Path(path)
-    try:
+    with _readable(path):
         there = set(pq.read_schema(path).names)
         for field in schema:
             if field.name not in there:
                 raise DataError(f"{path}: column {field.name!r} is missing ({field.metadata[b'meaning'].decode()})")
         return pq.read_table(path, columns=schema.names).cast(schema)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
 
 
 def count_rows(path: Path) -> int:
     """How many rows a file of any schema has; raises DataError naming it."""
-    try:
+    with _readable(path):
         return pq.read_metadata(path).num_rows
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
 
 
 def provenance_of(path: Path) -> dict[str, Any]:
-    """What `write_table` recorded beside the data: specification hash, code fingerprint, versions, commit."""
-    metadata = pq.read_schema(path).metadata or {}
+    """What `write_table` recorded beside the data: specification hash, code fingerprint, versions, commit; raises
+    DataError naming the file."""
+    with _readable(path):
+        metadata = pq.read_schema(path).metadata or {}
     return json.loads(metadata.get(b"ladder", b"{}"))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What goes wrong with the file while the block reads it, as a DataError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        if Path(path).is_dir():
+            raise DataError(f"{path}: a folder; name a Parquet file") from None
+        raise DataError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None

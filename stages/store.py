@@ -66,19 +66,24 @@ def _commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file by rename, so that a reader sees all of it or nothing."""
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A name to write a file under; it appears as `path`, replacing what was there, when the block ends without an
+    error: a reader sees all of it or nothing."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
+        _to_disk(temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with new_file(path) as file:
+        file.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -95,10 +100,8 @@ def new_directory(path: Path) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                with open(file, "rb") as handle:
-                    os.fsync(handle.fileno())
+        for file in filter(Path.is_file, temporary.rglob("*")):
+            _to_disk(file)
         if path.exists():
             old = path.with_name(f".{path.name}.{os.getpid()}.old")
             os.replace(path, old)
@@ -108,6 +111,12 @@ def new_directory(path: Path) -> Iterator[Path]:
             os.replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _to_disk(file: Path) -> None:
+    """A name must not outlive a power cut that its content does not."""
+    with open(file, "rb") as handle:
+        os.fsync(handle.fileno())
 
 
 def exit_on_sigterm() -> None:

@@ -6,7 +6,17 @@ import pandas as pd
 import pytest
 
 from stages import records
-from stages.records import EXAMPLES, METRICS, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
+from stages.records import (
+    EXAMPLES,
+    METRICS,
+    ROLLOUTS,
+    DataError,
+    count_rows,
+    provenance_of,
+    read_table,
+    table,
+    write_table,
+)
 
 EXAMPLE = {"example_id": "a-1", "question": "1 + 1?", "ground_truth": "2", "response": None}
 
@@ -40,6 +50,12 @@ def test_a_truncated_file_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError, match=r"x\.parquet: not a readable Parquet file"):
         read_table(path, EXAMPLES)
+
+
+def test_a_folder_is_not_told_to_be_deleted(tmp_path):
+    for read in (lambda path: read_table(path, EXAMPLES), count_rows):
+        with pytest.raises(DataError, match=r": a folder; name a Parquet file$"):
+            read(tmp_path)
 
 
 def test_a_file_of_another_kind_names_the_missing_column(tmp_path):

@@ -18,6 +18,8 @@ from typing import Any
 from snakemake.sourcecache import LocalSourceFile
 from snakemake_interface_common.exceptions import WorkflowError
 
+from stages.store import write_text
+
 STORE = Path(".snakemake/code")
 PARTS = ("Snakefile", "workflow", "stages")
 KEEP_DAYS = 14  # longer than any job waits and runs
@@ -42,10 +44,7 @@ def freeze_config(config: dict[str, Any], store: Path = STORE) -> Path:
     text = json.dumps(config, indent=1)
     target = (store / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json").resolve()
     if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.stem}.{os.getpid()}")
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, target)
+        write_text(target, text)
     os.utime(target)
     return target
 
