@@ -11,6 +11,7 @@ import sys
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from stages import base_model
 from stages.policy.loading import load_policy, save_policy
@@ -111,3 +112,63 @@ def test_a_hub_id_offline_says_so(tmp_path, monkeypatch):
 def test_a_folder_without_weights_is_named(tmp_path):
     with pytest.raises(DataError, match="check the folder"):
         base_model.copy(ModelSource(path=str(tmp_path)), tmp_path / "base")
+
+
+def settings_of(folder, file: str, **changes) -> None:
+    values = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps({key: value for key, value in {**values, **changes}.items() if value != ""}))
+
+
+BROKEN = {
+    "more layers than weights": (
+        lambda folder: settings_of(folder, "config.json", num_hidden_layers=3),
+        r"mine: the weights lack 9 tensors .* such as model\.layers\.2\..*; give the config\.json that was saved with",
+    ),
+    "another architecture": (
+        lambda folder: settings_of(folder, "config.json", model_type="bert", architectures=["BertModel"]),
+        "mine: the weights lack",
+    ),
+    "other sizes": (
+        lambda folder: settings_of(folder, "config.json", intermediate_size=16),
+        "mine: cannot load a policy from it",
+    ),
+    "an unknown architecture": (
+        lambda folder: settings_of(folder, "config.json", model_type="mamba99"),
+        "mine: .*model type `mamba99`.*check the folder",
+    ),
+    "half a file": (
+        lambda folder: os.truncate(folder / "model.safetensors", 500),
+        "mine: cannot load a policy from it",
+    ),
+    "a pointer to weights": (
+        lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n"),
+        "mine: cannot load a policy from it",
+    ),
+    "half a config": (lambda folder: (folder / "config.json").write_text("{"), "mine: .*not a valid JSON file"),
+    "an empty tokenizer": (
+        lambda folder: (folder / "tokenizer.json").write_text("{}"),
+        "mine: cannot load a policy from it",
+    ),
+    "no end token": (
+        lambda folder: settings_of(folder, "tokenizer_config.json", eos_token="", pad_token=""),
+        r"mine: the tokenizer has no end token; name it in tokenizer_config\.json, as eos_token",
+    ),
+    "fewer rows than tokens": (
+        lambda folder: save_policy(llama_of(vocab_size=300), tokenizer(), folder),
+        "mine: the tokenizer has 400 tokens, the model 300; give the tokenizer that was saved with it",
+    ),
+}
+
+
+def llama_of(**changes) -> LlamaForCausalLM:
+    return LlamaForCausalLM(LlamaConfig(**{**llama().config.to_dict(), **changes}))
+
+
+@pytest.mark.parametrize("spoil", BROKEN)
+def test_a_folder_that_makes_no_policy_is_refused_and_named(tmp_path, spoil):
+    save_policy(llama(), tokenizer(), tmp_path / "mine")
+    change, says = BROKEN[spoil]
+    change(tmp_path / "mine")
+    with pytest.raises(DataError, match=says):
+        base_model.copy(ModelSource(path=str(tmp_path / "mine")), tmp_path / "base")
+    assert not (tmp_path / "base").exists()

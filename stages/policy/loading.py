@@ -40,16 +40,27 @@ def load_policy(
     """
     tokenizer = load_tokenizer(folder, revision)
     try:
-        model = AutoModelForCausalLM.from_pretrained(
+        model, found = AutoModelForCausalLM.from_pretrained(
             folder,
             revision=revision,
             dtype=dtype,
             attn_implementation=attention,
             use_safetensors=True,
             trust_remote_code=False,
+            output_loading_info=True,
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # whatever the readers of its files raise comes through Transformers as it is
         raise _unusable(folder, error) from error
+    if missing := sorted(found["missing_keys"]):  # Transformers would go on with random values in their place
+        raise DataError(
+            f"{folder}: the weights lack {len(missing)} tensors of the model that config.json describes, such as "
+            f"{missing[0]}; give the config.json that was saved with them"
+        )
+    if len(tokenizer) > (rows := model.get_input_embeddings().num_embeddings):
+        raise DataError(
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {rows}; give the tokenizer that was saved "
+            "with it"
+        )
     return model.to(device or best_device()).eval(), tokenizer
 
 
@@ -71,20 +82,24 @@ def choose_attention(wanted: str, dtype: torch.dtype, device: torch.device) -> s
 
 
 def load_tokenizer(folder: Path | str, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """The tokenizer alone, with a token to pad with. Raises DataError naming the folder."""
+    """The tokenizer alone, with a token to pad with. Raises DataError naming the folder, also where no token ends a
+    text: a policy could neither stop nor be taught to."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, revision=revision, trust_remote_code=False)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # whatever the readers of its files raise comes through Transformers as it is
         raise _unusable(folder, error) from error
+    if tokenizer.eos_token_id is None:
+        raise DataError(f"{folder}: the tokenizer has no end token; name it in tokenizer_config.json, as eos_token")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
 
 
 def _unusable(folder: Path | str, error: Exception) -> DataError:
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
     return DataError(
-        f"{folder}: cannot load a policy from it ({str(error).strip().splitlines()[0]}); it needs config.json, "
-        "model.safetensors and tokenizer files"
+        f"{folder}: cannot load a policy from it ({said}); it needs config.json, model.safetensors and tokenizer "
+        "files, each whole and no Git LFS pointer"
     )
 
 
