@@ -72,15 +72,14 @@ def transcript(row: Row, prompt_characters: int) -> Panel:
         Text(transcripts.visible(prompt), style="dim"),
         Text(transcripts.visible(row["response"])),
         Text(f"reference {transcripts.visible(row['ground_truth'])}", style="cyan"),
+        Text(transcripts.facts(row), style=colour),  # below, where a narrow terminal wraps it
     )
     title = f"{row['example_id']} · step {row['step']} · sample {row['sample_index']}"
     return Panel(
         body,
         title=Text(transcripts.visible(title), style="bold"),
-        subtitle=Text(transcripts.facts(row), style=colour),
         border_style=colour,
         title_align="left",
-        subtitle_align="left",
     )
 
 

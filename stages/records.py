@@ -241,4 +241,5 @@ def _readable(path: Path) -> Iterator[None]:
     except (pa.ArrowInvalid, OSError) as error:
         if Path(path).is_dir():
             raise DataError(f"{path}: a folder; name a Parquet file") from None
-        raise DataError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
+        told = f"{path}: not a readable Parquet file ({error!s:.200})"
+        raise DataError(f"{told}; if the workflow wrote it, delete it and run again") from None

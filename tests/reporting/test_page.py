@@ -160,6 +160,15 @@ def test_browse_prints_text_not_markup(tmp_path, capsys):
     assert "1 of 1 matching responses, 3 in the file" in capsys.readouterr().out
 
 
+def test_browse_cuts_nothing_off_on_a_narrow_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    records.write_table(tmp_path / "r.parquet", records.table([rollout("a", 0, "wrong", advantage=-1.25)], ROLLOUTS))
+    browse.browse(tmp_path / "r.parquet")
+    lines = [line.strip("│╰╯╭╮─ ") for line in capsys.readouterr().out.splitlines()]
+    assert "wrong · 2 tokens · ended by stop" in " ".join(lines)
+    assert "advantage -1.25" in " ".join(lines)
+
+
 def test_browse_says_what_there_is_instead(tmp_path):
     file = tmp_path / "rollouts.parquet"
     records.write_table(file, records.table([rollout("question-7", 5)], ROLLOUTS))
