@@ -77,7 +77,6 @@ class Degree:
 Node = Num | Const | Sym | Add | Mul | Div | Pow | Call | Apply | Percent | Degree
 
 MINUS_ONE = Num(Fraction(-1))
-ONE = Num(Fraction(1))
 
 
 def negative(node: Node) -> Node:

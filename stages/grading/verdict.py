@@ -1,6 +1,6 @@
 """What the grader says about one response."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 VERDICTS = ("correct", "wrong", "unformatted", "timeout", "too_long", "bad_reference")
 
@@ -28,9 +28,6 @@ class Verdict:
             "answer_reward": self.answer_reward,
             "reward": self.reward,
         }
-
-    def as_dict(self) -> dict:
-        return asdict(self)
 
 
 def make_verdict(verdict: str, extracted: str | None, reason: str) -> Verdict:
