@@ -31,6 +31,15 @@ def first(rows: list[Row], count: int | str) -> list[Row]:
     return rows if count == "full" else rows[:count]
 
 
+def leak(train: Sequence[Row], validation: Sequence[Row]) -> str:
+    """What to say where validation asks what training has seen, the same question or prompt; "" where it does not."""
+    seen = {row.get("question", row.get("prompt")) for row in train}
+    known = sum(row.get("question", row.get("prompt")) in seen for row in validation)
+    if not known:
+        return ""
+    return f"{known} of {len(validation)} validation examples are trained on as well: that part of a score is memory"
+
+
 def batch_of(rows: Sequence[Row], size: int, step: int, seed: int, order: str = "shuffled") -> list[Row]:
     """The `step`-th batch of an endless stream of epochs, each a fresh permutation that depends on (seed, epoch).
 

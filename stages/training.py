@@ -18,7 +18,7 @@ from stages.config import STAGES, Trained
 from stages.early_end import failure
 from stages.engines.opening import check_engine
 from stages.engines.rollouts import VALIDATION
-from stages.examples import first, read_examples
+from stages.examples import first, leak, read_examples
 from stages.files import Files
 from stages.grading.pool import GraderPool
 from stages.hardware import compute_of
@@ -50,6 +50,8 @@ def opened(stage: str, files: Files, total: Callable[[Any, list[Row]], int] = la
     compute = compute_of(plan)
     check_engine(compute, training=True)
     with joined(compute), ExitStack() as held:
+        if told := leak(train, validation):
+            console.say(f"warning: {plan['name']}: {told}")
         state = State(files.state, identity(plan, settings, files.model))
         if leads():
             held.enter_context(state)

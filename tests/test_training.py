@@ -104,6 +104,17 @@ def test_the_policy_moves_and_the_first_batch_repeats_nowhere(inputs, tmp_path):
     assert any(not torch.equal(before[key], after[key]) for key in after)
 
 
+def test_validation_on_what_is_trained_on_is_told(inputs, tmp_path, capsys):
+    values = COMMON | {"num_validation_examples": "full"}
+    mixed = read_table(inputs / "train.parquet", EXAMPLES).to_pylist()[:2]
+    mixed += read_table(inputs / "validation.parquet", EXAMPLES).to_pylist()
+    write_table(tmp_path / "mixed.parquet", table(mixed, EXAMPLES))
+    for name, told in ((inputs / "validation.parquet", False), (tmp_path / "mixed.parquet", True)):
+        with training.opened("grpo", stage_files(inputs, tmp_path, "grpo", values, data=("train.parquet", name))):
+            said = capsys.readouterr().err
+        assert ("warning: test/grpo: 2 of 8 validation examples are trained on as well" in said) == told
+
+
 def test_state_of_another_spec_or_other_code_is_not_resumed(inputs, tmp_path):
     files = files_of(inputs, tmp_path, "sft")
     with pytest.raises(Stop):
