@@ -1,0 +1,19 @@
+"""Examples dealt out in batches."""
+
+from __future__ import annotations
+
+from stages.examples import batch_of
+
+
+def test_epochs_visit_every_example_once():
+    rows = [{"example_id": i} for i in range(10)]
+    seen = [row["example_id"] for step in range(10) for row in batch_of(rows, 3, step, seed=0)]
+    for epoch in range(3):
+        assert sorted(seen[10 * epoch : 10 * epoch + 10]) == list(range(10))
+    assert seen[:10] != seen[10:20]
+    assert batch_of(rows, 3, 7, seed=0) == batch_of(rows, 3, 7, seed=0)
+    assert batch_of(rows, 3, 7, seed=0) != batch_of(rows, 3, 7, seed=1)
+
+
+def test_a_curriculum_goes_through_the_rows_as_they_lie():
+    assert batch_of("abcde", 3, 1, seed=0, order="file") == ["d", "e", "a"]
