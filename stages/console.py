@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.progress import (
@@ -21,6 +23,12 @@ from stages.records import DataError
 from stages.store import StateError, exit_on_sigterm
 from stages.strict import ConfigError
 
+REFUSALS = {
+    errno.ENOSPC: "the disk is full; free some space",
+    errno.EDQUOT: "your quota of the disk is used up; free some space",
+    errno.EROFS: "the file system is read-only; write elsewhere, or mount it for writing",
+    errno.EACCES: "permission denied; change the permissions, or name another place",
+}
 CONSOLE = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
@@ -71,5 +79,24 @@ def run(app: Callable[[], Any]) -> None:
     try:
         app()
     except (ConfigError, DataError, StateError) as error:
-        CONSOLE.print(f"error: {error}", style="bold red", markup=False)
-        sys.exit(1)
+        _end(str(error))
+    except Exception as error:
+        if (told := _refused(error)) is None:
+            raise
+        _end(f"{told}. The same command then goes on where this one ended")
+
+
+def _refused(error: Exception) -> str | None:
+    """What the system did not allow, of an OSError or by the text of what Rust's writers raise; else None."""
+    number = getattr(error, "errno", None)
+    if number is None and (named := re.search(r"\(os error (\d+)\)", str(error))):
+        number = int(named[1])
+    where = getattr(error, "filename", None)
+    if number not in REFUSALS:
+        return None
+    return f"{where}: {REFUSALS[number]}" if where else REFUSALS[number]
+
+
+def _end(message: str) -> NoReturn:
+    CONSOLE.print(f"error: {message}", style="bold red", markup=False)
+    sys.exit(1)

@@ -9,6 +9,7 @@ from snakemake.logging import logger
 from snakemake.settings.enums import RerunTrigger
 
 from stages import hardware
+from stages.strict import read_spec
 from workflow import experiments, pages, paths, preset, snapshot, specs
 from workflow.datasets import BASE, absent
 from workflow.schema import load
@@ -144,7 +145,7 @@ def policy(name):
     if name == BASE:
         return BASE_MODEL
     (winner,) = chosen([name])
-    run = json.loads(Path(winner).read_text())["run"]
+    run = read_spec(Path(winner))["run"]
     if run not in CONFIG.runs[name]:  # the winner of an earlier config: it is chosen anew, and this then planned anew
         run = next(iter(CONFIG.runs[name]))
     return f"{paths.run(RESULTS, name, run)}/model"
