@@ -51,7 +51,7 @@ def copy(source: ModelSource, target: Path) -> None:
     origin = source.path or source.hub
     try:
         dtype = AutoConfig.from_pretrained(origin, revision=source.revision, trust_remote_code=False).dtype
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a config that cannot be is told of in errors of many kinds
         hint = "check the folder" if source.path else "offline, give a local folder as model.path instead"
         raise records.DataError(f"model {origin}: {str(error).strip().splitlines()[0]} ({hint})") from error
     with new_directory(target) as folder:

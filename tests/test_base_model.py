@@ -132,6 +132,10 @@ BROKEN = {
         lambda folder: settings_of(folder, "config.json", intermediate_size=16),
         "mine: cannot load a policy from it",
     ),
+    "a config that contradicts itself": (
+        lambda folder: settings_of(folder, "config.json", num_attention_heads=3),
+        "mine: .*check the folder",
+    ),
     "an unknown architecture": (
         lambda folder: settings_of(folder, "config.json", model_type="mamba99"),
         "mine: .*model type `mamba99`.*check the folder",
