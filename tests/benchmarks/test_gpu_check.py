@@ -67,7 +67,7 @@ def test_every_part_runs_and_is_told(tmp_path, monkeypatch):
     assert list(report["parts"]) == ["train", "engines", "grpo", "padding", "vllm_asleep", "vllm_inside"]
     assert [row["path"] for row in report["parts"]["train"]] == list(WAYS)
     assert report["parts"]["engines"][0]["tokens_per_second"] > 0
-    assert 0 < report["parts"]["engines"][0]["gap"] < 0.05
+    assert 0 < report["parts"]["engines"][0]["gap"] < report["parts"]["engines"][0]["moved"] / 10
     assert {row["phase"] for row in report["parts"]["grpo"] if row["seconds"]} >= {"sample", "score", "train", "sync"}
     wasted = [row["padding"] for row in report["parts"]["padding"]]
     assert wasted == sorted(wasted, reverse=True)
