@@ -12,10 +12,10 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from stages.hardware import Compute
-from stages.policy import processes
+from stages.policy import memory, processes
 from stages.policy.loading import DTYPES, Policy, best_device, choose_attention, load_policy
 from stages.policy.sharding import decoder_layers, shard
-from stages.policy.shared_prompt import attention
+from stages.policy.shared_attention import attention
 
 
 def load_trainable(folder: Path | str, compute: Compute) -> Policy:
@@ -25,6 +25,8 @@ def load_trainable(folder: Path | str, compute: Compute) -> Policy:
     """
     dtype, device = DTYPES[compute.dtype], best_device()
     split = processes.splits(compute)
+    if device.type == "cpu":
+        memory.keep_freed()
     chosen = choose_attention(compute.attention, dtype, device)
     model, tokenizer = load_policy(folder, device=torch.device("cpu") if split else device)
     if compute.gradient_checkpointing:
