@@ -17,13 +17,8 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerB
 from stages.engines.protocol import Completion, Request, Sampling, check_room, response_text
 from stages.policy.padding import right_pad
 from stages.policy.sharding import full_weights
-from stages.policy.shared_prompt import (
-    DecodingCache,
-    prompt_bias,
-    run_prompts,
-    shared_prompt_attention,
-    supported,
-)
+from stages.policy.shared_attention import shared_prompt_attention, supported
+from stages.policy.shared_prompt import DecodingCache, common_prefix, run_prompts
 
 SHRINK_AT = 0.75  # drop finished rows once this share or less of the batch would remain
 
@@ -82,12 +77,11 @@ class TransformersEngine:
         group = len(requests[0].seeds)
         device = self.model.device
         prompts, lengths = right_pad([r.prompt_token_ids for r in requests], 0, device)
-        last, states = run_prompts(self.model, prompts, lengths)
+        last, states = run_prompts(self.model, prompts, lengths, common_prefix(prompts, lengths))
         head = self.model.get_output_embeddings()
         logits = head(last).repeat_interleave(group, 0)
-        bias = prompt_bias(lengths, prompts.shape[1], logits.dtype)
         live = _Live(requests, sampling, lengths.repeat_interleave(group), group)
-        decoding = DecodingCache(states, bias, len(live.rows), sampling.max_tokens)
+        decoding = DecodingCache(states, sampling.max_tokens)
         with shared_prompt_attention(self.model):
             while True:
                 tokens = self._choose(logits, live, sampling)

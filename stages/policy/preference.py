@@ -14,7 +14,7 @@ from stages.algorithm.log_probs import get_response_log_probs
 from stages.policy.packing import Tokenizer, encode_document
 from stages.policy.processes import count, dealt, gather
 from stages.policy.scoring import make_sequences, score
-from stages.policy.shared_prompt import supported
+from stages.policy.shared_attention import supported
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -18,14 +19,8 @@ from transformers import PreTrainedModel
 from stages.algorithm.log_probs import chunked_log_probs
 from stages.policy.padding import right_pad
 from stages.policy.sharding import all_agree, within_forward
-from stages.policy.shared_prompt import (
-    TrainingCache,
-    common_prefix,
-    prompt_bias,
-    run_prompts,
-    shared_prompt_attention,
-    supported,
-)
+from stages.policy.shared_attention import Packing, shared_prompt_attention, supported
+from stages.policy.shared_prompt import TrainingCache, common_prefix, run_prompts
 
 # Float32 logits held at once. Smaller chunks make for thin matrix products, and each one rewrites the whole gradient of
 # the head's weight; on a CPU larger ones save nothing.
@@ -48,6 +43,11 @@ class Sequences:
     @property
     def group_size(self) -> int:
         return len(self.response_ids) // len(self.prompt_ids)
+
+    @cached_property
+    def template(self) -> int:
+        """How many tokens all prompts begin with."""
+        return common_prefix(self.prompt_ids, self.prompt_lengths)
 
 
 def make_sequences(
@@ -73,7 +73,7 @@ def score(
         hidden = _shared_hidden(model, batch) if shared else _plain_hidden(model, batch)
         head = model.get_output_embeddings()
         return chunked_log_probs(
-            hidden[mask],
+            hidden,
             head.weight,
             batch.response_ids[mask],
             bias=head.bias,
@@ -90,9 +90,8 @@ def score(
 def template_pays(model: PreTrainedModel, batch: Sequences) -> bool:
     """Whether prompts with one response each are cheaper on the shared path: the template that they all begin with,
     which runs once there, is longer than what follows it."""
-    template = common_prefix(batch.prompt_ids, batch.prompt_lengths)
-    rest = batch.prompt_ids.shape[1] - template + batch.response_ids.shape[1]
-    return supported(model) and template > rest
+    rest = batch.prompt_ids.shape[1] - batch.template + batch.response_ids.shape[1]
+    return supported(model) and batch.template > rest
 
 
 def chunk_rows(vocab_size: int, device: torch.device) -> int:
@@ -101,7 +100,7 @@ def chunk_rows(vocab_size: int, device: torch.device) -> int:
 
 
 def _plain_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
-    """Hidden states [B, T, H] that predict each response token: those one position before it."""
+    """Hidden states [n, H] that predict the n response tokens, row by row: those one position before each."""
     lengths = batch.prompt_lengths.repeat_interleave(batch.group_size)
     rows, width = batch.response_ids.shape
     prompts = batch.prompt_ids.repeat_interleave(batch.group_size, 0)
@@ -110,22 +109,25 @@ def _plain_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
     joint = joint.scatter(1, positions, batch.response_ids)
     hidden = model.base_model(input_ids=joint, use_cache=False).last_hidden_state
     index = (positions - 1)[..., None].expand(-1, -1, hidden.shape[-1])
-    return hidden.gather(1, index)
+    return hidden.gather(1, index)[batch.response_mask]
 
 
 def _shared_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
-    """The same, [B, T, H]: the first token is predicted by the prompt's last state, the others by the response's."""
-    last, prompts = run_prompts(model, batch.prompt_ids, batch.prompt_lengths)
-    first = last.repeat_interleave(batch.group_size, 0)[:, None]
-    width = max(1, batch.response_ids.shape[1] - 1)  # responses of one token run as well, for nothing: all_agree
+    """The same, [n, H]: the first token is predicted by the prompt's last state, the others by the response's."""
+    last, prompts = run_prompts(model, batch.prompt_ids, batch.prompt_lengths, batch.template)
+    mask, rows = batch.response_mask, len(batch.response_ids)
+    predicting = mask[:, 1:] if mask.shape[1] > 1 else mask  # those of one token run as well, for nothing: all_agree
+    width = predicting.shape[1]
     lengths = batch.prompt_lengths.repeat_interleave(batch.group_size)
     positions = lengths[:, None] + torch.arange(width, device=last.device)[None]
-    bias = prompt_bias(batch.prompt_lengths, batch.prompt_ids.shape[1], last.dtype)
     with shared_prompt_attention(model):
         rest = model.base_model(
-            input_ids=batch.response_ids[:, :width],
-            position_ids=positions,
-            past_key_values=TrainingCache(prompts, bias, width),
+            input_ids=batch.response_ids[:, :width][predicting][None],
+            position_ids=positions[predicting][None],
+            past_key_values=TrainingCache(prompts, Packing(predicting)),
             use_cache=True,
-        ).last_hidden_state
-    return torch.cat([first, rest], dim=1)[:, : batch.response_ids.shape[1]]
+        ).last_hidden_state[0]
+    place = torch.zeros_like(batch.response_ids)  # of each token's state, among the last of prompts, then the rest
+    place[:, 0] = torch.arange(rows, device=last.device) // batch.group_size
+    place[:, 1:][mask[:, 1:]] = len(last) + torch.arange(int(mask[:, 1:].sum()), device=last.device)
+    return torch.cat([last, rest]).index_select(0, place[mask])

@@ -27,20 +27,19 @@ from stages.config import Grpo
 from stages.policy.optimizer import scheduled, step_optimizer
 from stages.policy.processes import dealt, gather, totals
 from stages.policy.scoring import Sequences, make_sequences, score
-from stages.policy.shared_prompt import supported
+from stages.policy.shared_attention import supported
 
 Row = dict[str, Any]
 Unit = list[Row]  # responses to one prompt that go through the model together
 
 
 def needs_old_log_probs(settings: Grpo) -> bool:
-    """Whether to score a rollout batch before training on it.
+    """Whether to score a rollout batch before training on it: where the policy moves between steps on one batch.
 
-    Correcting for the sampler alone needs that only where the policy moves between steps on one batch; at the only
-    step on it the policy's own log-probs are the old ones, and free.
+    At the only step on it the policy's own log-probs are the old ones, and free: every ratio is exactly 1.
     """
-    corrected = settings.sampler_ratio_cap is not None and settings.n_train_steps_per_rollout_batch > 1
-    return corrected or "old_log_probs" in SURROGATES[settings.loss_type].needs
+    used = settings.sampler_ratio_cap is not None or "old_log_probs" in SURROGATES[settings.loss_type].needs
+    return used and settings.n_train_steps_per_rollout_batch > 1
 
 
 def signal_of(row: Row, settings: Grpo) -> float:
@@ -141,18 +140,18 @@ def update(
             shared=shares(model, settings),
             with_entropy=untold,
         )
+        old = log_probs.detach() if batch.old_log_probs is None else batch.old_log_probs
         per_token_loss, facts = compute_policy_gradient_loss(
             log_probs,
             settings.loss_type,
             raw_rewards=batch.rewards,
             advantages=batch.advantages,
-            old_log_probs=batch.old_log_probs,
+            old_log_probs=old,
             cliprange=settings.cliprange,
             response_mask=mask,
             cliprange_high=settings.cliprange_high,
         )
         if settings.sampler_ratio_cap is not None:
-            old = log_probs if batch.old_log_probs is None else batch.old_log_probs
             weights, cut = truncated_importance_weights(old, batch.sampler_log_probs, settings.sampler_ratio_cap)
             per_token_loss = per_token_loss * weights
             facts |= {"sampler_weight": weights, "sampler_capped": cut}

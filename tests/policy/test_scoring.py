@@ -82,7 +82,7 @@ def test_responses_of_one_token():
 
 
 def test_attention_is_put_back_after_an_error():
-    from stages.policy.shared_prompt import shared_prompt_attention
+    from stages.policy.shared_attention import shared_prompt_attention
 
     model = MODELS["qwen"]()
     before = model.config._attn_implementation
@@ -92,20 +92,20 @@ def test_attention_is_put_back_after_an_error():
 
 
 def test_a_template_that_all_prompts_share_runs_once_and_changes_nothing():
-    from stages.policy.shared_prompt import common_prefix, run_prompts
+    from stages.policy.shared_prompt import run_prompts
 
     model = MODELS["llama"]()
     template = [5, 9, 30, 31]
     prompts = [[*template, 7], [*template, 8, 9], [*template, 10]]
     sequences = make_sequences(prompts, RESPONSES, "cpu")
-    assert common_prefix(sequences.prompt_ids, sequences.prompt_lengths) == 4
+    assert sequences.template == 4
     plain = score(model, sequences, temperature=1.0, shared=False)[0]
     torch.testing.assert_close(score(model, sequences, temperature=1.0, shared=True)[0], plain, atol=2e-5, rtol=0)
-    last, states = run_prompts(model, sequences.prompt_ids, sequences.prompt_lengths)
+    last, layers = run_prompts(model, sequences.prompt_ids, sequences.prompt_lengths, sequences.template)
     for i, prompt in enumerate(prompts):
         alone = model.base_model(torch.tensor([prompt])).last_hidden_state[0, -1]
         torch.testing.assert_close(last[i], alone, atol=2e-5, rtol=0)
-    assert states[0].keys.shape[:3] == (3, 2, 6)
+    assert [part.keys.shape[:3] for part in layers[0]] == [(2, 1, 4), (2, 3, 2)]  # heads, prompts, tokens
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,7 @@ def test_a_template_that_all_prompts_share_runs_once_and_changes_nothing():
     ],
 )
 def test_what_prompts_have_in_common(prompts, shared):
-    from stages.policy.shared_prompt import common_prefix
-
-    sequences = make_sequences(prompts, [[1]] * len(prompts), "cpu")
-    assert common_prefix(sequences.prompt_ids, sequences.prompt_lengths) == shared
+    assert make_sequences(prompts, [[1]] * len(prompts), "cpu").template == shared
 
 
 def test_the_template_of_single_responses_is_shared_where_it_is_the_longer_part():
