@@ -57,8 +57,8 @@ def seconds_before(folder: Path) -> float:
 def joined(rounds: list[list[Row]], waits: list[float]) -> tuple[list[Row], list[int]]:
     """METRICS rows of all rounds, with steps, examples and seconds counted through, and the step each round begins at.
 
-    A round begins with the policy that the one before ended with, so its first validation is left out, except that of
-    the first round, which stands at the very start. All else in a round comes after its sampling and grading (`waits`).
+    The first round's first validation stands at the very start; all else in a round comes after its sampling and
+    grading (`waits`).
     """
     rows: list[Row] = []
     starts: list[int] = []
@@ -67,8 +67,6 @@ def joined(rounds: list[list[Row]], waits: list[float]) -> tuple[list[Row], list
         examples = max((row["num_examples"] for row in rows if row["kind"] == "train"), default=0)
         starts.append(before["step"])
         for row in own:
-            if number > 1 and row["kind"] == "validation" and row["step"] == 0:
-                continue
             row = row | {"round": number, "step": row["step"] + before["step"]}
             row["seconds"] += before["seconds"] + (wait if row["step"] else 0.0)
             if row["kind"] == "train":
@@ -79,9 +77,8 @@ def joined(rounds: list[list[Row]], waits: list[float]) -> tuple[list[Row], list
 
 def validations(rounds: list[Path], starts: list[int]) -> pa.Table:
     parts = []
-    for number, (folder, start) in enumerate(zip(rounds, starts, strict=True), 1):
+    for folder, start in zip(rounds, starts, strict=True):
         part = read_table(folder / "generations.parquet", ROLLOUTS)
-        part = part if number == 1 else part.filter(pc.greater(part["step"], 0))
         steps = pc.add(part["step"], pa.scalar(start, pa.int32()))
         parts.append(part.set_column(ROLLOUTS.get_field_index("step"), ROLLOUTS.field("step"), steps))
     return pa.concat_tables(parts)

@@ -24,11 +24,12 @@ def failure(metrics: Sequence[Row], fresh: int, rules: EarlyEnd) -> str:
         entropy, limit = row.get("token_entropy"), rules.token_entropy_below
         if limit is not None and entropy is not None and entropy < limit:
             return f"token_entropy is {entropy:.4g} nats, below {limit:g}, at step {row['step']}: the policy collapsed"
-    return _no_reward(metrics, rules.zero_reward_steps)
+    return _no_reward(metrics, fresh, rules.zero_reward_steps)
 
 
-def _no_reward(metrics: Sequence[Row], steps: int | None) -> str:
-    rewards = [row["reward"] for row in metrics if row["kind"] == "train" and row.get("reward") is not None]
+def _no_reward(metrics: Sequence[Row], fresh: int, steps: int | None) -> str:
+    """Of steps of the run: the `fresh` optimiser steps on one batch of rollouts share its reward."""
+    rewards = [row["reward"] for row in metrics if row["kind"] == "train" and row.get("reward") is not None][::fresh]
     if steps is None or len(rewards) < steps or any(rewards[-steps:]):
         return ""
     return f"no response of the last {steps} steps was rewarded: there is nothing to learn from"

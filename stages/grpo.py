@@ -56,9 +56,9 @@ def grpo_step(run: Any) -> list[Row]:
 def collect(run: Any, clock: Any) -> tuple[list[Row], list[Row]]:
     """The rollout batch of this step, with advantages, and rows sampled but not trained on.
 
-    With `max_sampling_rounds` above 1 (dynamic sampling; DAPO, arXiv 2503.14476, section 3.2) further questions are
-    sampled until there are enough groups whose rewards differ; what is missing after the last round is filled up with
-    tied groups, which add nothing to the gradient.
+    With `max_sampling_rounds` above 1 (dynamic sampling; DAPO, arXiv 2503.14476, section 3.2) further questions, those
+    that would come after the run's last step, are sampled until there are enough groups whose rewards differ; what is
+    missing after the last round is filled up with tied groups, which add nothing to the gradient.
     """
     from stages.examples import batch_of
 
@@ -67,9 +67,9 @@ def collect(run: Any, clock: Any) -> tuple[list[Row], list[Row]]:
     alive: list[list[Row]] = []
     tied: list[list[Row]] = []
     for number in range(rounds):
-        draw = run.step * rounds + number
-        questions = batch_of(run.train, wanted, draw, settings.seed, settings.question_order)
-        rows = run.sample(questions, clock, step=run.step, group_size=settings.group_size, seed_step=draw)
+        place = run.step + number * settings.n_grpo_steps
+        questions = batch_of(run.train, wanted, place, settings.seed, settings.question_order)
+        rows = run.sample(questions, clock, step=run.step, group_size=settings.group_size, seed_step=place)
         set_advantages(rows, settings)
         groups = [rows[start : start + settings.group_size] for start in range(0, len(rows), settings.group_size)]
         if rounds == 1:

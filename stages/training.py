@@ -114,7 +114,7 @@ def train(
     run.keep_best = keep_best
     run.resume()
     log = open_log(run.name, run.state.folder, run.settings.model_dump(mode="json")) if leads() else lambda rows: None
-    if not run.metrics:
+    if not run.metrics and run.plan.get("round", 1) == 1:  # a later round begins where the one before was measured
         run.validate(measure)
         log(run.metrics)
     with console.progress(run.name, run.total, done=run.step) as advance:

@@ -48,6 +48,12 @@ def test_rewards_stuck_at_zero_need_the_whole_stretch():
     assert failure(dead, 1, RULES.model_copy(update={"zero_reward_steps": None})) == ""
 
 
+def test_optimiser_steps_on_one_batch_of_rollouts_share_its_reward_and_count_once():
+    two_batches = [row(step, reward=0.0) for step in range(8)]
+    assert failure(two_batches, 4, RULES) == ""
+    assert "no response of the last 3 steps" in failure([*two_batches, *two_batches[:4]], 4, RULES)
+
+
 def test_fine_tuning_has_no_rewards_to_be_stuck():
     assert failure([row(step, reward=None) for step in range(9)], 1, RULES) == ""
 

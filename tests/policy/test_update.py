@@ -89,6 +89,7 @@ LOSSES = ("no_baseline", "reinforce_with_baseline", "grpo_clip", "grpo_no_clip")
 @pytest.mark.parametrize("loss_type", LOSSES)
 def test_gradient_does_not_depend_on_the_split_or_the_path(loss_type, length_normalization):
     shape = {"loss_type": loss_type, "length_normalization": length_normalization}
+    shape["epochs_per_rollout_batch"] = 2  # so that ratios are against the policy that sampled
     expected, facts = gradient(settings(**shape, share_prompts=False), moved=True)
     for pieces in (1, 2, 4, 8, 16):
         for share in (False, True):
@@ -101,21 +102,31 @@ def test_gradient_does_not_depend_on_the_split_or_the_path(loss_type, length_nor
 
 @pytest.mark.parametrize("loss_type", LOSSES)
 def test_leaving_out_dead_groups_changes_nothing(loss_type, monkeypatch):
-    skipped, _ = gradient(settings(loss_type=loss_type), moved=True)
+    config = settings(loss_type=loss_type, epochs_per_rollout_batch=2)
+    skipped, _ = gradient(config, moved=True)
     monkeypatch.setattr("stages.policy.update.signal_of", lambda row, config: 1.0)
-    everything, _ = gradient(settings(loss_type=loss_type), moved=True)
+    everything, _ = gradient(config, moved=True)
     torch.testing.assert_close(skipped, everything, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 4, 16])
 @pytest.mark.parametrize("share", [False, True])
-def test_the_first_on_policy_step_has_ratio_one_and_clips_nothing(pieces, share):
-    config = settings(loss_type="grpo_clip", gradient_accumulation_steps=pieces, share_prompts=share)
-    _, metrics = gradient(config)
+def test_the_first_step_of_several_has_ratio_one_and_clips_nothing(pieces, share):
+    shape = {"gradient_accumulation_steps": pieces, "share_prompts": share, "epochs_per_rollout_batch": 2}
+    _, metrics = gradient(settings(loss_type="grpo_clip", **shape))
     assert metrics["ratio_mean"] == pytest.approx(1.0, abs=1e-6)
     assert metrics["ratio_max"] == pytest.approx(1.0, abs=1e-5)
     assert metrics["clip_fraction"] == 0.0
     assert metrics["sampler_gap"] < 1e-4
+
+
+@pytest.mark.parametrize("loss_type", ["grpo_clip", "grpo_no_clip", "gspo", "cispo"])
+def test_the_only_step_on_a_batch_is_on_policy_exactly(loss_type):
+    """Whatever the micro-batches and the rounding: the policy is compared with itself."""
+    config = settings(loss_type=loss_type, gradient_accumulation_steps=4)
+    assert not needs_old_log_probs(config)
+    _, metrics = gradient(config, moved=True)
+    assert (metrics["ratio_mean"], metrics["ratio_max"], metrics.get("clip_fraction", 0.0)) == (1.0, 1.0, 0.0)
 
 
 def test_at_ratio_one_clipped_and_plain_gradients_agree():
