@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from stages.origins import RewardName, RowKind
-from stages.strict import Count, Fraction, Positive, Rate, Strict
+from stages.strict import Count, Fraction, Named, Positive, Rate, Strict
 
 PromptName = Literal["r1_zero", "question_only", "alpaca", "zero_shot"]
 REWARDS_OF: dict[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ class Decoding(Strict):
     sampling_min_tokens: Annotated[int, Field(ge=0)] = 4
     sampling_max_tokens: Positive = 1024
     sampling_batch_size: Positive = 128
-    stop: tuple[str, ...] = ("</answer>",)
+    stop: tuple[Named, ...] = ("</answer>",)
     seed: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
@@ -198,6 +198,11 @@ class Grpo(Trained, Sampled):
             raise ValueError(
                 f"rollout_batch_size ({self.rollout_batch_size}) must be divisible by group_size ({self.group_size})"
             )
+        if self.group_size == 1 and self.loss_type != "no_baseline":
+            raise ValueError(
+                "group_size 1 leaves every advantage at 0, since a reward is its own group's mean; give at least 2, or "
+                "loss_type no_baseline"
+            )
         if self.train_batch_size < self.group_size:
             raise ValueError(
                 f"train_batch_size ({self.train_batch_size}) must be at least group_size ({self.group_size})"
@@ -242,7 +247,7 @@ class Aligned(Trained):
     sampling_temperature: Annotated[float, Field(ge=0)] = 0.0
     sampling_min_tokens: Annotated[int, Field(ge=0)] = 0
     sampling_max_tokens: Positive = 256
-    stop: tuple[str, ...] = ()
+    stop: tuple[Named, ...] = ()
 
 
 class Instruct(Aligned):

@@ -26,8 +26,13 @@ def read_examples(
     return rows
 
 
-def first(rows: list[Row], count: int | str) -> list[Row]:
-    """The first `count` rows, or all where it is "full"."""
+def first(rows: list[Row], count: int | str, exactly: bool = False) -> list[Row]:
+    """The first `count` rows, or all where it is "full". With `exactly`, fewer are an error: a run is compared with
+    others by the number of examples that it is said to have seen."""
+    if exactly and count != "full" and count > len(rows):
+        raise records.DataError(
+            f"num_examples: {count} of a training set of {len(rows)}; write full, or a number of them"
+        )
     return rows if count == "full" else rows[:count]
 
 

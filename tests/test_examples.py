@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stages.examples import batch_of
+import pytest
+
+from stages.examples import batch_of, first
+from stages.records import DataError
 
 
 def test_epochs_visit_every_example_once():
@@ -17,3 +20,11 @@ def test_epochs_visit_every_example_once():
 
 def test_a_curriculum_goes_through_the_rows_as_they_lie():
     assert batch_of("abcde", 3, 1, seed=0, order="file") == ["d", "e", "a"]
+
+
+def test_a_number_of_examples_that_are_not_there_is_refused_where_it_names_a_run():
+    rows = [{"example_id": i} for i in range(3)]
+    assert first(rows, 2, exactly=True) == rows[:2]
+    assert first(rows, 3, exactly=True) == first(rows, "full", exactly=True) == first(rows, 1024) == rows
+    with pytest.raises(DataError, match="num_examples: 4 of a training set of 3; write full, or a number of them"):
+        first(rows, 4, exactly=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -170,11 +171,11 @@ def _runs(name: str, experiments: Experiments, data: Datasets) -> tuple[dict[str
             settings = STAGES[experiment.stage].model_validate({**stand_in, **experiment.fixed, **own})
         except ValidationError as error:
             lines = explain(error, "", STAGES[experiment.stage]).splitlines()
-            faults += [f"experiments.{name}{_place(line, experiment, path)}" for line in lines]
+            faults += [f"experiments.{name}{_place(line, experiment, own)}" for line in lines]
             continue
         values = settings.model_dump(mode="json")
         for line in _dataset_faults(experiment.stage, values, data):
-            faults.append(f"experiments.{name}{_place(line, experiment, path)}")
+            faults.append(f"experiments.{name}{_place(line, experiment, own)}")
         table[path] = {key: value for key, value in values.items() if key not in experiment.inherit}
     return table, faults
 
@@ -199,16 +200,16 @@ def _shown(value: Any) -> str:
     return re.sub(r"[^\w.+-]+", "_", text)[:40] + "-" + hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def _place(line: str, experiment: Experiment, path: str) -> str:
-    """Prefix a fault `key: text` of the run at `path` with the place where the key was given."""
+def _place(line: str, experiment: Experiment, own: Values) -> str:
+    """Prefix a fault `key: text` of the run with its `own` values with the place where the key was given."""
     key = re.split(r"[.:]", line, maxsplit=1)[0]
     if not key:  # a fault of several values together
-        return f" ({path}){line}"
+        return f" ({run_path(own)}){line}"
     for section in ("grid", "inherit"):
         if key in getattr(experiment, section):
             return f".{section}.{line}"
     for index, case in enumerate(experiment.cases):
-        if key in case and key not in experiment.fixed:
+        if key in case and all(own[name] == value for name, value in case.items()):
             return f".cases[{index}].{line}"
     return f".fixed.{line}"
 
@@ -221,6 +222,9 @@ def _dataset_faults(stage: str, values: Values, data: Datasets) -> Iterator[str]
     train, validation = (data.get(values[key]) for key in DATASET_KEYS)
     if train is not None and train == validation:
         yield f"validation: {values['validation']} is what the run trains on; name a dataset that it never sees"
+    size, wanted = getattr(train, "size", None) or math.inf, values.get("num_examples", "full")
+    if wanted != "full" and wanted > size:
+        yield f"num_examples: {wanted} of the {size} that {values['train']} has; write full, or a number of them"
     rows_fit = values["train"] in data and data[values["train"]].rows == STAGES[stage].rows
     if stage == "sft" and rows_fit and not datasets.has_responses(values["train"], data):
         yield f"train: {values['train']} has no worked responses to imitate; {datasets.with_responses(data)}"

@@ -69,7 +69,8 @@ def test_an_inherited_value_takes_part_in_the_checks():
         ({"grid": {"learning_rate": [1.0e-4, 1.0e-4]}}, ": two runs are the same: learning_rate=0.0001/seed=0"),
         ({"grid": {"seed": [1]}}, "grid.seed: seeds have a key of their own: seeds: [0, 1]"),
         ({"cases": [{"learning_rate": 0.1}]}, "cases[0].learning_rate: stands under grid as well; keep one of them"),
-        ({"cases": [{"cliprange": 0.1}, {"cliprange": -1}]}, "cases[0].cliprange: Input should be greater than 0"),
+        ({"cases": [{"cliprange": 0.1}, {"cliprange": -1}]}, "cases[1].cliprange: Input should be greater than 0"),
+        ({"fixed": {**GRPO, "cliprange": 0.1}, "cases": [{"cliprange": -1}]}, "cases[0].cliprange: Input should be"),
         ({"fixed": {**GRPO, "learning_rate": 0.1}}, "fixed.learning_rate: stands under grid as well; keep one of them"),
         ({"fixed": {"train": "train"}}, "fixed.validation: Field required"),
         ({"fixed": {**GRPO, "train": "trai"}}, "fixed.train: no dataset named 'trai'; did you mean train"),
@@ -84,6 +85,10 @@ def test_an_inherited_value_takes_part_in_the_checks():
         (
             {"fixed": {**GRPO, "validation": "train_again"}},
             "fixed.validation: train_again is what the run trains on; name a dataset that it never sees",
+        ),
+        (
+            {"stage": "sft", "fixed": {**GRPO, "train": "traces"}, "cases": [{"num_examples": 4}, {"num_examples": 5}]},
+            "cases[1].num_examples: 5 of the 4 that traces has; write full, or a number of them",
         ),
         ({"stage": "sft"}, "fixed.train: train has no worked responses to imitate; those that do: traces"),
         ({"inherit": {"cliprange": "rate"}}, "inherit.cliprange: no experiment named 'rate'; did you mean rates?"),
