@@ -45,7 +45,7 @@ def html(report: Report) -> str:
         "symptom": bucketing.symptom,
         "glyph": lambda verdict: GLYPHS.get(verdict, "?"),
         "settings": contents.settings,
-        "breakable": lambda name: Markup(escape(name).replace("_", Markup("_<wbr>"))),
+        "breakable": lambda name: Markup(escape(str(name)).replace("_", Markup("_<wbr>"))),
         "svg": Markup,
     }
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
