@@ -45,7 +45,7 @@ def opened(stage: str, files: Files, total: Callable[[Any, list[Row]], int] = la
     settings = resolve(stage, plan, files.winners)
     schema, may_be_empty = records.DATASETS[settings.rows], plan.get("may_be_empty", False)
     train = read_examples(files.train, schema, needs_response=stage == "sft", may_be_empty=may_be_empty)
-    train = first(train, getattr(settings, "num_examples", "full"))
+    train = first(train, getattr(settings, "num_examples", "full"), exactly=True)
     validation = first(read_examples(files.validation, schema), settings.num_validation_examples)
     compute = compute_of(plan)
     check_engine(compute, training=True)
