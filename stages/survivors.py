@@ -17,9 +17,8 @@ from stages.store import provenance
 from stages.strict import read_spec
 
 Row = dict[str, Any]
-GRADED = pa.schema(
-    [ROLLOUTS.field(name) for name in ("example_id", "sample_index", "response", "ground_truth", "reward")]
-)
+COLUMNS = ("example_id", "sample_index", "response", "finish_reason", "ground_truth", "reward")
+GRADED = pa.schema([ROLLOUTS.field(name) for name in COLUMNS])
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -31,7 +30,8 @@ def main(
     data: Annotated[Path, typer.Option(exists=True, help="EXAMPLES that were sampled from, for the bare questions")],
     out: Annotated[Path, typer.Option(help="EXAMPLES to write, one for each surviving response")],
 ) -> None:
-    """Keep the responses with reward 1. None surviving is a result, not an error: the round then trains on nothing."""
+    """Keep the complete responses with reward 1. None surviving is a result, not an error: the round then trains on
+    nothing."""
     plan = read_spec(spec)
     rows = read_table(graded, GRADED).to_pylist()
     questions = {row["example_id"]: row["question"] for row in read_table(data, EXAMPLES).to_pylist()}
@@ -41,6 +41,7 @@ def main(
         "questions": len({row["example_id"] for row in rows}),
         "correct": sum(row["reward"] > 0 for row in rows),
         "solved": len({row["example_id"] for row in rows if row["reward"] > 0}),
+        "truncated": sum(row["reward"] > 0 and row["finish_reason"] == "length" for row in rows),
         "duplicates": repeats,
         "kept": len(kept),
     }
@@ -50,12 +51,13 @@ def main(
 
 def survivors(rows: list[Row], questions: dict[str, str], remove_duplicates: bool) -> tuple[list[Row], int]:
     """EXAMPLES rows of the rewarded rollouts, in order, and how many of them repeat an earlier response to the same
-    question. Repeats are kept, and weigh more, unless `remove_duplicates`."""
+    question. Repeats are kept, and weigh more, unless `remove_duplicates`. A right answer in a response that the token
+    limit cut off is left out: fine-tuning would teach to end there."""
     kept: list[Row] = []
     seen: set[tuple[str, str]] = set()
     repeats = 0
     for row in rows:
-        if not row["reward"] > 0:
+        if not row["reward"] > 0 or row["finish_reason"] == "length":
             continue
         text = (row["example_id"], row["response"])
         repeats += text in seen

@@ -11,7 +11,7 @@ QUESTIONS = {"a": "1 + 1?", "b": "2 + 2?"}
 
 def rollout(example: str, index: int, response: str, reward: float) -> dict:
     facts = {"example_id": example, "sample_index": index, "response": response, "reward": reward}
-    return facts | {"ground_truth": "2" if example == "a" else "4"}
+    return facts | {"ground_truth": "2" if example == "a" else "4", "finish_reason": "stop"}
 
 
 ROLLOUTS = [
@@ -29,6 +29,11 @@ def test_only_rewarded_responses_survive_and_repeats_are_counted(remove, kept):
     assert [row["example_id"] for row in rows] == kept
     assert repeats == 1
     assert rows[-1] == {"example_id": "b/1", "question": "2 + 2?", "ground_truth": "4", "response": "four"}
+
+
+def test_a_right_answer_in_a_response_that_was_cut_off_teaches_nothing():
+    cut = rollout("a", 0, "It is two, and", 1.0) | {"finish_reason": "length"}
+    assert survivors.survivors([cut], QUESTIONS, False) == ([], 0)
 
 
 def test_no_survivor_is_an_empty_dataset():

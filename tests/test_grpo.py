@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 from stages import grpo
 from stages.algorithm.policy_gradient import AGGREGATIONS, SURROGATES
 from stages.config import Grpo
-from stages.records import METRICS, ROLLOUTS, read_table
+from stages.examples import batch_of
+from stages.records import EXAMPLES, METRICS, ROLLOUTS, read_table
 from tests.small_runs import VALUES, files_of, run
 
 
@@ -75,7 +76,10 @@ def test_dynamic_sampling_prefers_groups_that_differ_and_keeps_every_rollout(war
     used = [row for row in rows if row["advantage"] is not None]
     assert len(used) == 4 * 8
     assert len(rows) > len(used)
+    train = read_table(files.train, EXAMPLES).to_pylist()
     for step in range(4):
+        asked = {row["example_id"] for row in rows if row["step"] == step}
+        assert asked >= {row["example_id"] for row in batch_of(train, 2, step, seed=0)}, "none is passed over"
         spare = [row for row in rows if row["step"] == step and row["advantage"] is None]
         dead = [row for row in used if row["step"] == step and row["advantage"] == 0.0]
         groups: dict[str, set] = {}

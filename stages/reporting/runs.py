@@ -40,8 +40,11 @@ class Run:
 
     @property
     def validated(self) -> tuple[dict[str, Any], ...]:
-        """The validations of the policy in training; that from before the first step only where it is all there is."""
-        return tuple(row for row in self.validation if row["step"]) or self.validation
+        """The validations of the policy in training, of a run with a budget of seconds those that ended within it; that
+        from before the first step only where it is all there is."""
+        limit = self.values.get("max_seconds") or math.inf
+        trained = tuple(row for row in self.validation if row["step"])
+        return tuple(row for row in trained if row.get("seconds", 0.0) <= limit) or trained or self.validation
 
     @property
     def score(self) -> float | None:

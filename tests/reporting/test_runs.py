@@ -102,3 +102,11 @@ def test_a_short_run_is_not_judged_by_what_it_was_before_training():
     rows = tuple({"step": step, "answer_reward": value} for step, value in ((0, 0.2), (20, 0.7), (30, 0.8)))
     assert Run("p", {}, validation=rows).score == pytest.approx(0.75)
     assert Run("p", {}, validation=rows[:1]).score == 0.2  # nothing else is there
+
+
+def test_of_a_run_with_a_budget_of_seconds_what_ended_after_it_does_not_count():
+    reached = [(1, 60.0, 0.5), (2, 120.0, 0.7), (3, 181.0, 0.9)]
+    rows = tuple({"step": step, "seconds": seconds, "answer_reward": answer} for step, seconds, answer in reached)
+    assert Run("p", {"max_seconds": 180.0}, validation=rows).score == pytest.approx(0.6)
+    assert Run("p", {"max_seconds": 30.0}, validation=rows).score == pytest.approx(0.7)  # nothing else is there
+    assert Run("p", {"max_seconds": None}, validation=rows).score == pytest.approx(0.7)

@@ -78,7 +78,7 @@ def train(spec, files):
     examples = records.read_table(Path(files["validation"]), records.EXAMPLES).to_pylist()
     right = round(len(examples) * min(1.0, 100 * values["learning_rate"]))
     generations, metrics = [], []
-    for step in (0, 1):
+    for step in (0, 1) if spec.get("round", 1) == 1 else (1,):
         rows = [rollout(one, step, spec, "correct" if i < right * step else "wrong") for i, one in enumerate(examples)]
         generations += rows
         metrics.append(validation_metrics(rows, step, float(step)))
