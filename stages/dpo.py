@@ -62,10 +62,10 @@ def pairs_of(run: Any, rows: list[Row], file: Path) -> list[Any]:
     from stages.records import DataError
 
     pairs = [encode_pair(run.tokenizer, row["prompt"], row["chosen"], row["rejected"]) for row in rows]
-    longest = run.settings.max_document_tokens
+    longest = min(run.settings.max_document_tokens, run.positions)
     kept = [pair for pair in pairs if len(pair) <= longest]
     if not kept:
-        raise DataError(f"{file}: no pair has at most max_document_tokens ({longest}) tokens; raise it")
+        raise DataError(f"{file}: no pair has at most {longest} tokens (max_document_tokens, the policy's positions)")
     if len(kept) < len(pairs):
         console.say(f"{file}: {len(pairs) - len(kept)} of {len(pairs)} pairs exceed {longest} tokens and are left out")
     return kept

@@ -31,6 +31,7 @@ def tune(files: Any, step: Any = None) -> None:
     from stages import training
     from stages.alignment import total_steps
     from stages.policy.packing import Epochs, cut
+    from stages.strict import ConfigError
 
     with training.opened("instruct", files) as run:
         settings = run.settings
@@ -38,6 +39,10 @@ def tune(files: Any, step: Any = None) -> None:
         held_out = cut(documents(run, run.validation), settings.seq_length)
         for file, chunks in ((files.train, len(epochs)), (files.validation, len(held_out))):
             refuse_too_little(file, chunks, settings.seq_length)
+        if settings.seq_length > run.positions:
+            raise ConfigError(
+                f"seq_length {settings.seq_length} exceeds the policy's {run.positions} positions; lower it"
+            )
         run.total = total_steps(len(epochs), settings)
         training.train(run, partial(step or instruct_step, epochs=epochs), partial(held_out_loss, chunks=held_out))
 

@@ -5,6 +5,7 @@ The state of a run is weights, moments, and the rows written so far: everything 
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -77,6 +78,11 @@ class Run:
     @property
     def name(self) -> str:
         return self.plan["name"]
+
+    @property
+    def positions(self) -> float:
+        """How many tokens of one document the policy was made for; no bound where its config names none."""
+        return getattr(self.model.config, "max_position_embeddings", None) or math.inf
 
     def seconds(self) -> float:
         """Wall-clock of the run so far; time between attempts does not count."""

@@ -24,7 +24,21 @@ def main(files: Files) -> None:
     from stages import training
 
     with training.opened("sft", files, total_steps) as run:
+        refuse_too_long(run)
         training.train(run, sft_step)
+
+
+def refuse_too_long(run: Any) -> None:
+    """Raise DataError naming an example of more tokens than the policy has positions: those beyond mean nothing."""
+    from stages.records import DataError
+
+    for row in run.train:
+        tokens = sum(map(len, tokenized(run, row)))
+        if tokens > run.positions:
+            raise DataError(
+                f"{run.files.train}: {row['example_id']} has {tokens} tokens of prompt and response, the policy "
+                f"{run.positions} positions; shorten it or leave it out"
+            )
 
 
 def total_steps(settings: Any, examples: list[Row]) -> int:

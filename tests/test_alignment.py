@@ -23,6 +23,7 @@ from stages.records import (
     table,
     write_table,
 )
+from stages.strict import ConfigError
 from stages.tasks.arithmetic_alignment import instructions, preferences
 from tests.stage_runs import Stop, assert_same_results, in_two_processes, stage_files
 from tests.tiny import qwen, tokenizer
@@ -193,8 +194,10 @@ def test_the_state_of_a_run_from_another_policy_is_not_resumed(inputs, tmp_path)
 def test_what_cannot_be_trained_on_is_named(inputs, tmp_path):
     with pytest.raises(DataError, match=r"instruct\.train: not enough text for one chunk of seq_length 100000"):
         run(files_of(inputs, tmp_path / "a", "instruct", seq_length=100_000), "instruct")
-    with pytest.raises(DataError, match=r"dpo\.train: no pair has at most max_document_tokens \(5\) tokens"):
+    with pytest.raises(DataError, match=r"dpo\.train: no pair has at most 5 tokens \(max_document_tokens"):
         run(files_of(inputs, tmp_path / "b", "dpo", max_document_tokens=5), "dpo")
+    with pytest.raises(ConfigError, match="seq_length 513 exceeds the policy's 512 positions; lower it"):
+        run(files_of(inputs, tmp_path / "d", "instruct", seq_length=513), "instruct")
     mixed = files_of(inputs, tmp_path / "c", "dpo")
     mixed = training.Files(**{**asdict(mixed), "train": inputs / "instruct.train"})
     with pytest.raises(DataError, match=r"instruct\.train: column 'chosen' is missing"):

@@ -144,6 +144,16 @@ def test_a_dataset_that_cannot_be_trained_on_is_named(warm, tmp_path, name):
         run(broken, "sft")
 
 
+def test_an_example_that_has_no_room_in_the_policy_is_named(warm, tmp_path):
+    rows = read_table(warm / "train.parquet", EXAMPLES).to_pylist()
+    rows[5]["response"] = " 1" * 600 + " </answer>"
+    write_table(tmp_path / "long.parquet", table(rows, EXAMPLES))
+    files = replace(files_of(warm, tmp_path, "sft"), train=tmp_path / "long.parquet")
+    says = rf"long\.parquet: {rows[5]['example_id']} has \d+ tokens of prompt and response, the policy 512 positions"
+    with training.opened("sft", files, sft.total_steps) as held, pytest.raises(records.DataError, match=says):
+        sft.refuse_too_long(held)
+
+
 def test_a_wall_clock_budget_ends_a_run_as_finished_with_a_last_validation(warm, tmp_path):
     files = files_of(warm, tmp_path, "grpo", max_seconds=1e-3)
     run(files, "grpo")
