@@ -1,8 +1,8 @@
 """What every training stage does around its own step: open the run, resume, validate, checkpoint, write.
 
 A stage gives `train` a function that takes one step and returns its METRICS rows. A run that was killed and went on
-equals one that was not, bit for bit (run.py). Several processes run all of this side by side (policy/processes.py): the
-first one alone samples, grades and writes.
+equals one that was not, bit for bit on a CPU (run.py). Several processes run all of this side by side
+(policy/processes.py): the first one alone samples, grades and writes.
 """
 
 from __future__ import annotations
