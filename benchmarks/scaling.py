@@ -38,8 +38,8 @@ def main(
     """Time single GRPO steps at doubled sizes; prints one table, stores nothing.
 
     Every response is forced to its full length and every group is given unequal rewards, so that all of the work is
-    done at every size: two optimiser steps on each batch, so that old log-probs are scored too. In brackets: the exponent
-    e of seconds ~ size^e since the row before; 1 is proportional, above 1 superlinear. Leave the machine idle.
+    done at every size, with two optimiser steps on each batch, so that old log-probs are scored too. In brackets: the
+    exponent e of seconds ~ size^e since the row before; 1 is proportional, above 1 superlinear. Leave the machine idle.
     """
     import torch
 
