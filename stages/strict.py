@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -19,6 +20,7 @@ Count = Positive | Literal["full"]
 Rate = Annotated[float, Field(ge=0, lt=float("inf"))]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Named = Annotated[str, Field(min_length=1)]  # a path, or the name of something
+WITH_EXPONENT = r"[-+]?\d[\d_]*\.[\d_]*[eE][-+]\d+"  # a number as YAML 1.1 writes it
 WORDS = {  # what pydantic says in Python's terms, in those of a config file
     "tuple_type": "Input should be a list, as in [1, 2]",
     "dict_type": "Input should be a section of keys and values",
@@ -32,7 +34,7 @@ class ConfigError(ValueError):
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused, and so is a number read out of text or out of true: `n_steps: true` is no 1."""
+    """Unknown keys are refused, and so is a number read out of true: `n_steps: true` is no 1."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
@@ -54,14 +56,18 @@ class Strict(BaseModel):
 
 
 def _guessed(given: Any, value: Any) -> str | None:
-    """What is wrong with a number, or with true or false, that was read out of something else; looks into lists."""
+    """What is wrong with a number, or with true or false, that was read out of something else; looks into lists.
+
+    Text that YAML would read as that number is one: Snakemake hands over what stands in `--config 'a={b: 4}'` as text.
+    """
     if isinstance(value, tuple) and isinstance(given, (list, tuple)):
         return next((fault for pair in zip(given, value, strict=True) if (fault := _guessed(*pair))), None)
     if not isinstance(value, (bool, int, float)):
         return None
-    wanted = "true or false" if isinstance(value, bool) else "a number"
     if isinstance(given, str):
-        return f"YAML reads {given} as text, not as {wanted}; write {_written(value)}"
+        told = "e" in given.lower() and not isinstance(value, bool) and not re.fullmatch(WITH_EXPONENT, given)
+        return f"YAML reads {given} as text, not as a number; write {_written(value)}" if told else None
+    wanted = "true or false" if isinstance(value, bool) else "a number"
     return f"Input should be {wanted}" if isinstance(given, bool) != isinstance(value, bool) else None
 
 
