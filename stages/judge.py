@@ -111,7 +111,11 @@ def judge_rows(engine: Engine, tokenizer: Tokenizer, cases: Sequence[Row], setti
         for case in cases
     ]
     requests = [
-        Request(tokens_of(tokenizer, text), [sample_seed(settings.seed, case["order"] or 0, *_place(case))])
+        Request(
+            tokens_of(tokenizer, text),
+            [sample_seed(settings.seed, case["order"] or 0, *_place(case))],
+            f"the judge's prompt about example {case['example_id']}",
+        )
         for text, case in zip(asked, cases, strict=True)
     ]
     sampling = Sampling(

@@ -13,6 +13,15 @@ RewardName = Literal["r1_zero", "question_only", "mmlu", "gsm8k"]
 RowKind = Literal["questions", "instructions", "preferences"]  # what a dataset holds, and what a stage trains on
 
 
+def refuse_moving(revision: str | None, what: str) -> None:
+    """Raise ValueError where `revision` is no commit: what a branch or tag names may be something else tomorrow."""
+    if not re.fullmatch(r"[0-9a-f]{40}", revision or ""):
+        raise ValueError(
+            f"hub needs revision, the commit that pins {what}: 40 hexadecimal digits, as its page on the Hub shows "
+            f"them in its history (got {revision!r}; a branch or tag may move)"
+        )
+
+
 class Source(Strict):
     """One dataset. `rewards` are those that can tell a right answer to its questions; none where a judge decides.
     `has_baseline` says that the ground truth is a text that responses can be compared with.
@@ -49,11 +58,7 @@ class DatasetFiles(Source):
             if stray:
                 raise ValueError(f"{', '.join(stray)} can only be given together with hub")
             return self
-        if not re.fullmatch(r"[0-9a-f]{40}", self.revision or ""):
-            raise ValueError(
-                "hub needs revision, the commit that pins the data: 40 hexadecimal digits, as the dataset's page "
-                f"shows them in its history (got {self.revision!r}; a branch or tag may move)"
-            )
+        refuse_moving(self.revision, "the data")
         if (self.file is None) == (self.split is None):
             raise ValueError("hub needs exactly one of file (a name in the dataset) and split (such as train)")
         if self.file is not None and self.config is not None:

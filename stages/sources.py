@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from stages.benchmarks import AlpacaEval, Mmlu, SimpleSafetyTests
-from stages.origins import DatasetFiles, RewardName, RowKind, Source
+from stages.origins import DatasetFiles, RewardName, RowKind, Source, refuse_moving
 from stages.strict import ConfigError, Fraction, Named, Positive, Rate, Strict, explain
 
 # ---------------------------------------------------------------- models
@@ -50,6 +50,14 @@ class ModelSource(Strict):
         given = [key for key in ("pretrain", "path", "hub") if getattr(self, key) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of pretrain, path, hub (got {', '.join(given) or 'none'})")
+        return self
+
+    @model_validator(mode="after")
+    def hub_is_pinned(self) -> ModelSource:
+        if self.hub is None and self.revision is not None:
+            raise ValueError("revision can only be given together with hub")
+        if self.hub is not None:
+            refuse_moving(self.revision, "the model")
         return self
 
 

@@ -100,6 +100,12 @@ def test_exactly_one_source_of_the_model(given):
     assert "give exactly one of pretrain, path, hub" in message(ModelSource, given)
 
 
+@pytest.mark.parametrize("given", [{"hub": "a/b"}, {"hub": "a/b", "revision": "main"}])
+def test_a_model_of_the_hub_is_pinned_to_a_commit(given):
+    assert "hub needs revision, the commit that pins the model" in message(ModelSource, given)
+    assert "revision can only be given" in message(ModelSource, {"path": "a", "revision": "b"})
+
+
 def test_a_nested_unknown_key_names_its_neighbours():
     assert "pretrain.hidden: unknown key; did you mean hidden_size" in message(ModelSource, {"pretrain": {"hidden": 4}})
     assert "num_heads" in message(ModelSource, {"pretrain": {"num_heads": 3}})
@@ -203,7 +209,7 @@ def test_a_judge_is_greedy_and_has_room_for_a_reason():
     ("changes", "says"),
     [
         ({"model": {"pretrain": {}}}, "a judge is not pretrained here"),
-        ({"model": {"hub": "org/judge"}}, "model.hub needs revision, the commit that pins the judge"),
+        ({"model": {"hub": "org/judge"}}, "model: hub needs revision, the commit that pins the model"),
         ({"model": {"hub": "org/judge", "revision": "main"}}, "(got 'main'; a branch or tag may move"),
         ({"evaluations": {}}, "experiments.x.evaluations"),
         ({"evaluations": {"e": "mt_bench"}}, "experiments.x.evaluations.e: Input should be 'alpaca_eval'"),

@@ -25,10 +25,11 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt as token ids, and one seed for each response wanted."""
+    """One prompt as token ids, one seed for each response wanted, and what a fault calls it."""
 
     prompt_token_ids: Sequence[int]
     seeds: Sequence[int]
+    name: str = "a prompt"
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ def check_room(requests: Sequence[Request], sampling: Sampling, positions: int |
     for request in requests:
         length = len(request.prompt_token_ids)
         if not length:
-            raise ConfigError("a prompt without any token: there is nothing to sample from")
+            raise ConfigError(f"{request.name} has no token: there is nothing to sample from")
         if positions is not None and length + sampling.max_tokens > positions:
             raise ConfigError(
-                f"a prompt of {length} tokens and sampling_max_tokens {sampling.max_tokens} exceed the policy's "
-                f"{positions} positions; lower sampling_max_tokens, or leave examples as long as this one out"
+                f"{request.name} has {length} tokens; with sampling_max_tokens {sampling.max_tokens} they exceed the "
+                f"policy's {positions} positions: lower sampling_max_tokens, or leave out examples as long as this one"
             )
 
 

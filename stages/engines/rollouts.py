@@ -44,7 +44,10 @@ def sample_rows(
         [sample_seed(settings.seed, seed_step, example["example_id"], i) for i in range(group_size)]
         for example in examples
     ]
-    requests = [Request(tokenize(prompt), group) for prompt, group in zip(prompts, seeds, strict=True)]
+    requests = [
+        Request(tokenize(prompt), group, f"the prompt of example {example['example_id']}")
+        for example, prompt, group in zip(examples, prompts, seeds, strict=True)
+    ]
     answers = engine.generate(requests, sampling_of(settings))
     return [
         {

@@ -89,9 +89,11 @@ def test_nothing_asked_is_nothing_answered(subject):
 def test_no_room_for_a_response_is_a_clear_error(subject):
     engine = subject.open(MODELS["qwen"](head_size=subject.head_size))
     assert len(engine.generate([Request([7] * 500, [1])], FREE)[0][0].token_ids) <= 12
-    with pytest.raises(ConfigError, match="501 tokens and sampling_max_tokens 12 exceed the policy's 512 positions"):
-        engine.generate([Request([7] * 501, [1])], FREE)
-    with pytest.raises(ConfigError, match="a prompt without any token"):
+    with pytest.raises(
+        ConfigError, match=r"the prompt of q-7 has 501 tokens; with sampling_max_tokens 12 .* 512 positions"
+    ):
+        engine.generate([Request([7] * 501, [1], "the prompt of q-7")], FREE)
+    with pytest.raises(ConfigError, match="a prompt has no token"):
         engine.generate([Request([], [1])], FREE)
 
 

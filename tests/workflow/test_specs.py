@@ -108,7 +108,7 @@ ORDINARY = [
 ]
 OTHER = [
     ({"preset": "other"}, "preset: test there, other in the config"),
-    ({"model": {"hub": "a/b", "revision": "c"}}, "model: pretrain there, hub a/b@c in the config"),
+    ({"model": {"hub": "a/b", "revision": 40 * "c"}}, f"model: pretrain there, hub a/b@{40 * 'c'} in the config"),
     (
         {"data": {"a": {"source": "arithmetic", "split": "train", "size": 4}}, "experiments": {}},
         "data.a.source: arithmetic_traces there, arithmetic in the config",
