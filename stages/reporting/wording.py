@@ -128,12 +128,16 @@ def _trust(best: Configuration, second: Configuration) -> str:
     """The seeds' ranges where there are several, else the sampling error of the validation set."""
     if min(len(best.scores), len(second.scores)) > 1:
         higher = best.measure.higher_is_better
-        apart = min(best.scores) > max(second.scores) if higher else max(best.scores) < min(second.scores)
-        if not apart:
+        gap = min(best.scores) - max(second.scores) if higher else min(second.scores) - max(best.scores)
+        if gap <= 0:
             return "The ranges of their seeds overlap, so the order may be chance."
         orders = math.comb(len(best.scores) + len(second.scores), len(best.scores))
-        chance = f"between equals a chance of 1 in {orders / 2:g}"  # two of the orders set them apart
-        return f"Every seed of the best scores {'above' if higher else 'below'} every seed of the second: {chance}."
+        widest = max(max(scores) - min(scores) for scores in (best.scores, second.scores))
+        by_chance = f"between equals one time in {orders / 2:g}"  # two of the orders set them apart
+        return (
+            f"Every seed of the best scores {'above' if higher else 'below'} every seed of the second ({by_chance}); "
+            f"the gap is {fixed(gap)}, while seeds of one setting differ by up to {fixed(widest)}."
+        )
     questions = min((column(run.validation, "num_examples") or [0])[-1] for run in (best.runs[0], second.runs[0]))
     if not questions or not best.measure.items:
         return "One seed each: the order may be chance."

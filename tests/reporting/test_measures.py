@@ -54,8 +54,8 @@ def test_the_lowest_last_loss_wins():
 def test_seeds_of_a_loss_are_compared_downwards():
     found = order(*(tuned(rate, 9.0, rate + seed, seed=seed) for rate in (1.0, 5.0) for seed in (0, 1)))
     assert (
-        "Every seed of the best scores below every seed of the second: between equals a chance of 1 in 3."
-        in wording.outcome(found)
+        "Every seed of the best scores below every seed of the second (between equals one time in 3); the gap is "
+        "3.000, while seeds of one setting differ by up to 1.000." in wording.outcome(found)
     )
 
 
