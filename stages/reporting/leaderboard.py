@@ -43,7 +43,7 @@ def entry(name: str, description: str, order: Sequence[Configuration]) -> Entry 
     label = wording.label(best.values, wording.varying(order)) if len(order) > 1 else ""
     return Entry(
         name=name,
-        description="; ".join(filter(None, [description.rstrip("."), label])),
+        description="; ".join(filter(None, [description.rstrip(".") if label else description, label])),
         budget=limit,
         accuracy=mean(row[ANSWERS.column] for row in last) if len(last) == len(best.runs) else None,
         questions=min((row["num_examples"] or 0 for row in last), default=0),

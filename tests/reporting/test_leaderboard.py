@@ -50,6 +50,13 @@ def test_seeds_are_averaged_and_named():
     assert "mean of seeds 0 and 1." in leaderboard.facts(one)[0]
 
 
+def test_the_winner_of_several_is_named_behind_the_description():
+    runs = [order_of(LATE[:last], loss_type=loss)[0].runs[0] for last, loss in ((2, "grpo_clip"), (3, "gspo"))]
+    order = ranked(configurations(runs, {"grid": {"loss_type": ["grpo_clip", "gspo"]}}))
+    for description, row in (("Everything.", "Everything; loss_type = gspo"), ("", "loss_type = gspo")):
+        assert leaderboard.entry("board", description, order).description == row
+
+
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
