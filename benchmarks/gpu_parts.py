@@ -179,7 +179,7 @@ def grpo_step(sizes: Sizes, folder: Path) -> Iterator[Row]:
     """Seconds of each phase of the product's step, after one that warms up; every response runs to its full length."""
     values = {
         "train": "train",
-        "validation": "train",
+        "validation": "validation",
         "rollout_batch_size": sizes.rollouts,
         "train_batch_size": sizes.rollouts,
         "group_size": sizes.group,

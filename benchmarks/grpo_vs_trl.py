@@ -25,7 +25,7 @@ from benchmarks.blocks import Block, Side, SideError, alternate, total
 TRL = ("trl==1.16.0", "torch==2.13.0", "transformers==5.19.0")
 VALUES: dict[str, Any] = {  # of config.Grpo: on-policy, 16 prompts x 8 rollouts, one optimiser step each
     "train": "train",
-    "validation": "train",
+    "validation": "validation",
     "learning_rate": 3.0e-4,
     "rollout_batch_size": 128,
     "train_batch_size": 128,

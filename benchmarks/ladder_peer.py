@@ -22,16 +22,18 @@ def grpo_run(folder: Path, model: Path, values: Row, examples: list[Row], comput
     """A GRPO run on `examples` (EXAMPLES rows) that keeps its files in `folder`; `values` are those of config.Grpo."""
     from stages import training
     from stages.records import EXAMPLES, table, write_table
+    from stages.tasks import arithmetic
 
     spec = {"stage": "grpo", "name": "benchmark", "code": "benchmark", "values": values, "compute": compute or {}}
     (folder / "spec.json").write_text(json.dumps(spec))
     write_table(folder / "examples.parquet", table(examples, EXAMPLES))
+    write_table(folder / "validation.parquet", table(arithmetic.examples("validation", 1, 0), EXAMPLES))  # not asked
     outputs = ("state", "metrics", "rollouts", "generations", "checkpoint", "status")
     files = training.Files(
         spec=folder / "spec.json",
         model=model,
         train=folder / "examples.parquet",
-        validation=folder / "examples.parquet",
+        validation=folder / "validation.parquet",
         **{name: folder / name for name in outputs},
     )
     with training.opened("grpo", files, lambda settings, _: settings.n_grpo_steps) as run:

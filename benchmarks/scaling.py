@@ -76,7 +76,7 @@ def settings_of(sizes: dict[str, int]) -> dict[str, Any]:
     """Values of config.Grpo for a step of `rollouts` responses of `length` tokens in groups of `group`."""
     return {
         "train": "train",
-        "validation": "train",
+        "validation": "validation",
         "rollout_batch_size": sizes["rollouts"],
         "train_batch_size": sizes["rollouts"] // 2,
         "group_size": sizes["group"],

@@ -46,12 +46,12 @@ def prefer(files: Any, step: Any = None) -> None:
     with training.opened("dpo", files) as run:
         train = pairs_of(run, run.train, files.train)
         validation = pairs_of(run, run.validation, files.validation)
-        reference = reference_log_probs(run, train + validation)
+        reference, reference_of_validation = reference_log_probs(run, train, validation)
         run.total = total_steps(len(train), run.settings)
         training.train(
             run,
-            partial(step or dpo_step, data=Compared(train, reference[: len(train)])),
-            partial(preferences, data=Compared(validation, reference[len(train) :])),
+            partial(step or dpo_step, data=Compared(train, reference)),
+            partial(preferences, data=Compared(validation, reference_of_validation)),
             keep_best="preference_accuracy",
         )
 
@@ -71,8 +71,11 @@ def pairs_of(run: Any, rows: list[Row], file: Path) -> list[Any]:
     return kept
 
 
-def reference_log_probs(run: Any, pairs: list[Any]) -> list[list[float]]:
-    """[chosen, rejected] of each pair under the policy as it was loaded; kept beside the checkpoints of the run."""
+def reference_log_probs(run: Any, *sets: list[Any]) -> list[list[list[float]]]:
+    """[chosen, rejected] of each pair of each set under the policy as it was loaded; kept beside the checkpoints.
+
+    Set by set, as a validation scores them: before training the margins of validation pairs are then exactly 0.
+    """
     from stages.policy.preference import all_log_probs
     from stages.policy.processes import leads, share
     from stages.store import write_json
@@ -82,8 +85,8 @@ def reference_log_probs(run: Any, pairs: list[Any]) -> list[list[float]]:
     found = share(read_spec(file) if leads() and file.exists() else None)
     if found is None:
         budget, shared = run.settings.micro_batch_tokens, run.settings.share_prompts
-        with console.progress(f"{run.name}, reference", len(pairs)) as advance:
-            found = all_log_probs(run.model, pairs, budget, shared, advance)
+        with console.progress(f"{run.name}, reference", sum(map(len, sets))) as advance:
+            found = [all_log_probs(run.model, pairs, budget, shared, advance) for pairs in sets]
         if leads():
             write_json(file, found)
     return found

@@ -125,6 +125,9 @@ def test_tuning_lowers_the_held_out_loss_and_says_so(inputs, tmp_path):
 
 def test_dpo_starts_from_its_reference_and_learns_the_preferences(inputs, tmp_path):
     rows = run(files_of(inputs, tmp_path, "dpo", n_epochs=8), "dpo")
+    before = rows[0]
+    assert (before["kind"], before["step"]) == ("validation", 0)
+    assert (before["preference_accuracy"], before["reward_margin"]) == (0.5, 0.0)  # compared with itself, to the bit
     first, *_, last = (row for row in rows if row["kind"] == "train")
     assert first["loss"] == pytest.approx(torch.log(torch.tensor(2.0)).item(), abs=1e-4)
     assert first["reward_margin"] == pytest.approx(0.0, abs=1e-4)
@@ -160,7 +163,7 @@ def test_the_reference_is_computed_once_and_survives_a_restart(inputs, tmp_path,
     with pytest.raises(Stop):
         run(files, "dpo", stop_before=3)
     known = json.loads((files.state / "reference.json").read_text())
-    assert len(known) == 10 + 6
+    assert list(map(len, known)) == [10, 6]
 
     scored = []
     real = preference.all_log_probs
