@@ -124,7 +124,7 @@ def test_tuning_lowers_the_held_out_loss_and_says_so(inputs, tmp_path):
 
 
 def test_dpo_starts_from_its_reference_and_learns_the_preferences(inputs, tmp_path):
-    rows = run(files_of(inputs, tmp_path, "dpo", n_epochs=8), "dpo")
+    rows = run(files_of(inputs, tmp_path, "dpo", n_epochs=8, micro_batch_tokens=600), "dpo")
     before = rows[0]
     assert (before["kind"], before["step"]) == ("validation", 0)
     assert (before["preference_accuracy"], before["reward_margin"]) == (0.5, 0.0)  # compared with itself, to the bit
