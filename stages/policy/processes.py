@@ -50,6 +50,11 @@ def joined(compute: Compute) -> Iterator[None]:
     CONSOLE.quiet = not leads()
     try:
         yield
+        if count() > 1:
+            # Nobody ends before the first process has written everything, for torchrun takes an end that goes wrong for
+            # everybody's. A thread of gloo may still hold tensors of the last call; Python ending around it aborts. A
+            # barrier has none, and by then that thread has let go.
+            distributed.barrier()
     except BaseException:
         if started > 1:  # the process ends as it is: taking leave could wait for processes that wait for this one
             leave.detach()

@@ -78,8 +78,9 @@ def test_another_preset_may_not_overwrite_results(finished: Tree):
 
 
 def test_another_policy_may_not_overwrite_results(finished: Tree):
-    finished.edit("config.yaml", "model:\n  pretrain: {n_steps: 1}", "model: {hub: some/model}")
-    assert "model: pretrain there, hub some/model in the config" in finished.refusal()
+    pinned = f"model: {{hub: some/model, revision: {40 * 'a'}}}"
+    finished.edit("config.yaml", "model:\n  pretrain: {n_steps: 1}", pinned)
+    assert "model: pretrain there, hub some/model@aaa" in finished.refusal()
 
 
 def test_the_first_run_claims_the_folder(fresh: Tree):
