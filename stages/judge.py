@@ -14,12 +14,12 @@ import typer
 
 from stages import console, records
 from stages.engines.opening import check_engine, open_engine
-from stages.engines.protocol import Engine, Request, Sampling, sample_seed
+from stages.engines.protocol import Engine, Request, sample_seed, sampling_of
 from stages.examples import read_examples
 from stages.hardware import compute_of, sampling_gpus
 from stages.judges import Judging
 from stages.judging.asking import ORDERS, Tokenizer, answer_of, question, tokens_of
-from stages.judging.verdicts import judged_metrics, verdict_of
+from stages.judging.verdicts import MEASURES, judged_metrics, verdict_of
 from stages.parts import Parts
 from stages.store import State, digest, provenance, stamp
 from stages.strict import parse, read_spec
@@ -118,14 +118,9 @@ def judge_rows(engine: Engine, tokenizer: Tokenizer, cases: Sequence[Row], setti
         )
         for text, case in zip(asked, cases, strict=True)
     ]
-    sampling = Sampling(
-        temperature=settings.sampling_temperature,
-        min_tokens=settings.sampling_min_tokens,
-        max_tokens=settings.sampling_max_tokens,
-        stop=settings.stop,
-    )
+    answers = engine.generate(requests, sampling_of(settings))
     rows = []
-    for case, text, (said,) in zip(cases, asked, engine.generate(requests, sampling), strict=True):
+    for case, text, (said,) in zip(cases, asked, answers, strict=True):
         verdict = verdict_of(settings.prompt, case["order"], said.text, said.finish_reason)
         rows.append(case | {"prompt": text, "text": said.text, "finish_reason": said.finish_reason, "verdict": verdict})
     return rows
@@ -136,12 +131,12 @@ def _place(case: Row) -> tuple[str, int]:
 
 
 def summary(name: str, counts: Row) -> str:
-    word = {"alpaca_eval": "win rate", "simple_safety_tests": "share safe"}[counts["prompt"]]
     score = (
         "none" if counts["score"] is None else f"{counts['score']:.1%} ({counts['low']:.1%} to {counts['high']:.1%})"
     )
     return (
-        f"{name}: {word} {score} of {counts['num_decided']} of {counts['num_examples']} responses; "
+        f"{name}: {MEASURES[counts['prompt']]} {score} "
+        f"of {counts['num_decided']} of {counts['num_examples']} responses; "
         f"{counts['unparsed']:.1%} of {counts['num_verdicts']} verdicts unparsed"
     )
 

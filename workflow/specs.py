@@ -140,7 +140,7 @@ def report(config: Config, page: str) -> Spec:
                 "graded": f"{paths.evaluation(results, name)}/graded.parquet",
                 "metrics": f"{paths.evaluation(results, name)}/metrics.parquet",
                 "judgements": {
-                    judge: f"{paths.judgement(results, judge, name)}"
+                    judge: paths.judgement(results, judge, name)
                     for judge, judged in pages.judgements(config, page)
                     if judged == name
                 },

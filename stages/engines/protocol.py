@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from stages.config import Decoding
 from stages.strict import ConfigError
 
 
@@ -58,6 +59,15 @@ class Engine(Protocol):
 
     def sync(self, model: Any) -> None:
         """Sample from the weights of `model`, a trainer's, from now on."""
+
+
+def sampling_of(settings: Decoding) -> Sampling:
+    return Sampling(
+        temperature=settings.sampling_temperature,
+        min_tokens=settings.sampling_min_tokens,
+        max_tokens=settings.sampling_max_tokens,
+        stop=settings.stop,
+    )
 
 
 def check_room(requests: Sequence[Request], sampling: Sampling, positions: int | None) -> None:

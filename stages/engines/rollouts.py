@@ -6,21 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from stages.config import Sampled
-from stages.engines.protocol import Engine, Request, Sampling, sample_seed
+from stages.engines.protocol import Engine, Request, sample_seed, sampling_of
 from stages.tasks.prompts import render
 
 Row = dict[str, Any]
 Example = dict[str, Any]
 VALIDATION = -1  # takes the place of the step in seeds, so that every validation draws the same random numbers
-
-
-def sampling_of(settings: Sampled) -> Sampling:
-    return Sampling(
-        temperature=settings.sampling_temperature,
-        min_tokens=settings.sampling_min_tokens,
-        max_tokens=settings.sampling_max_tokens,
-        stop=settings.stop,
-    )
 
 
 def sample_rows(

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stages.judging.verdicts import MEASURES
 from stages.reporting import wording
 from stages.tasks.mmlu_answers import subject_of
 
 Row = Mapping[str, Any]
 Table = tuple[list[str], list[list[Any]]]
-WORDS = {"alpaca_eval": "win rate", "simple_safety_tests": "share safe"}
 EXAMPLES = {"response": 2, "baseline": 10, "safe": 2, "unsafe": 10, "unparsed": 5}  # shown of each verdict
 LEGEND = (
     "Win rate: each response meets the baseline's twice, once in either order, and each verdict counts half. In both "
@@ -33,7 +33,7 @@ class Judged:
 
     @property
     def measure(self) -> str:
-        return WORDS[self.metrics["prompt"]]
+        return MEASURES[self.metrics["prompt"]]
 
     @property
     def sentence(self) -> str:
