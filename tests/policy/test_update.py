@@ -10,6 +10,7 @@ from stages.engines.protocol import Request, Sampling, sample_seed
 from stages.engines.transformers import TransformersEngine
 from stages.policy.scoring import make_sequences, score
 from stages.policy.update import needs_old_log_probs, old_log_probs, update
+from tests.gradients import Recorder, assert_same_gradient
 from tests.tiny import qwen, tokenizer
 
 GROUP = 4
@@ -58,14 +59,6 @@ def rollouts(model) -> list[dict]:
     return rows
 
 
-class Recorder(torch.optim.SGD):
-    """Keeps the gradient it was asked to apply."""
-
-    def step(self, closure=None):
-        self.gradient = torch.cat([p.grad.flatten() for p in self.param_groups[0]["params"]])
-        return super().step(closure)
-
-
 def gradient(config: Grpo, moved: bool = False, sampler_off_by: float = 0.0) -> tuple[torch.Tensor, dict]:
     """`sampler_off_by` (nats) is how much likelier the sampler says each token was than it is to the trainer."""
     model = qwen().double()  # so that what is left is not rounding
@@ -95,8 +88,7 @@ def test_gradient_does_not_depend_on_the_split_or_the_path(loss_type, length_nor
         for share in (False, True):
             config = settings(**shape, gradient_accumulation_steps=pieces, share_prompts=share)
             found, metrics = gradient(config, moved=True)
-            scale = expected.abs().max()
-            assert (found - expected).abs().max() / scale < 1e-6, (pieces, share)
+            assert_same_gradient(found, expected)
             assert metrics["loss"] == pytest.approx(facts["loss"], abs=1e-5)
 
 
