@@ -68,7 +68,7 @@ class Arithmetic(Source):
     """Generated word problems. The split is decided by a hash of the question, so splits never share one."""
 
     source: Literal["arithmetic"]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "test"]
     size: Positive
     seed: int = 0
 
@@ -171,7 +171,7 @@ class ArithmeticInstructions(Source):
     rows: ClassVar[RowKind] = "instructions"
 
     source: Literal["arithmetic_instructions"]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "test"]
     size: Positive
     wrong_fraction: Fraction = 0.0
     seed: int = 0
@@ -183,7 +183,7 @@ class ArithmeticPreferences(Source):
     rows: ClassVar[RowKind] = "preferences"
 
     source: Literal["arithmetic_preferences"]
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "test"]
     size: Positive
     seed: int = 0
 

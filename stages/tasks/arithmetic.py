@@ -1,7 +1,7 @@
 """A generated world of word problems with worked steps: small enough to learn on a laptop, hard enough to get wrong.
 
-Four kinds of problem, two steps each. The split of a problem is a function of its question alone, so a train set and a
-validation set never share a question, whatever their sizes and seeds. Every function is pure; the only random method
+Four kinds of problem, two steps each. The split of a problem is a function of its question alone, so a train, a
+validation and a test set never share a question, whatever their sizes and seeds. Every function is pure; the only random method
 used is `random.Random.random`, whose sequence Python guarantees across versions.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 from stages.tasks.prompts import render
 
 Item = TypeVar("Item")
-Split = Literal["train", "validation"]
+Split = Literal["train", "validation", "test"]
 Step = tuple[int, str, int]
 
 NAMES = ("Ana", "Ben", "Cara", "Dan", "Eve", "Finn", "Gia", "Hugo")
@@ -82,8 +82,9 @@ def evaluate(step: Step) -> int:
 
 
 def split_of(question: str) -> Split:
-    """One question in eight is for validation."""
-    return "validation" if hashlib.sha256(question.encode()).digest()[0] % 8 == 0 else "train"
+    """One question in sixteen is for validation, one for the test; neither is in anything that is trained on."""
+    held_out: dict[int, Split] = {0: "validation", 8: "test"}
+    return held_out.get(hashlib.sha256(question.encode()).digest()[0] % 16, "train")
 
 
 @cache

@@ -64,7 +64,7 @@ def test_the_four_kinds_by_hand():
     assert given_away.answer == 0, "nobody gives away more than there is"
 
 
-@given(seeds, st.sampled_from(["train", "validation"]))
+@given(seeds, st.sampled_from(["train", "validation", "test"]))
 @settings(max_examples=50, deadline=None)
 def test_every_answer_follows_from_the_words(seed, split):
     for problem in islice(draw(Random(seed), split), 20):
@@ -79,19 +79,21 @@ def test_all_kinds_are_drawn_about_equally():
     assert all(900 < count < 1100 for count in counts.values()), counts
 
 
-@given(st.integers(1, 300), st.integers(1, 300), seeds, seeds)
+@given(st.tuples(*3 * [st.integers(1, 300)]), st.tuples(*3 * [seeds]))
 @settings(max_examples=20, deadline=None)
-def test_train_and_validation_share_no_question(train_size, validation_size, train_seed, validation_seed):
-    train = {problem.question for problem in problems("train", train_size, train_seed)}
-    validation = {problem.question for problem in problems("validation", validation_size, validation_seed)}
-    assert len(train) == train_size
-    assert len(validation) == validation_size
-    assert not train & validation
+def test_no_two_splits_share_a_question(sizes, drawn_with):
+    splits = ("train", "validation", "test")
+    asked = [
+        {problem.question for problem in problems(split, size, seed)}
+        for split, size, seed in zip(splits, sizes, drawn_with, strict=True)
+    ]
+    assert tuple(map(len, asked)) == sizes
+    assert len(set.union(*asked)) == sum(sizes)
 
 
-def test_one_question_in_eight_is_for_validation():
-    share = available("validation") / (available("train") + available("validation"))
-    assert abs(share - 1 / 8) < 0.005
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_one_question_in_sixteen_is_for_validation_and_one_for_the_test(split):
+    assert abs(available(split) / sum(map(available, ("train", "validation", "test"))) - 1 / 16) < 0.005
 
 
 def test_a_larger_dataset_continues_a_smaller_one():
@@ -110,7 +112,7 @@ def test_available_counts_what_can_be_drawn(monkeypatch):
     monkeypatch.setattr("stages.tasks.arithmetic.KINDS", small)
     counted = available.__wrapped__("train")
     monkeypatch.setattr("stages.tasks.arithmetic.available", lambda split: counted)
-    assert counted + available.__wrapped__("validation") == 27 + 6
+    assert counted + sum(map(available.__wrapped__, ("validation", "test"))) == 27 + 6
     assert len(problems("train", counted, seed=0)) == counted
 
 
@@ -177,9 +179,9 @@ def test_forms_of_documents_come_in_the_stated_shares():
     assert {name: round(count / 20_000, 2) for name, count in counts.items()} == expected
 
 
-def test_documents_never_ask_a_validation_question():
+def test_documents_never_ask_a_held_out_question():
     question = re.compile(r"(?:What is|(?:Ana|Ben|Cara|Dan|Eve|Finn|Gia|Hugo) (?:has|buys)) [^?\n]*\?(?: How[^?]*\?)?")
-    held_out = {problem.question for problem in problems("validation", 5_000, seed=0)}
+    held_out = {problem.question for split in ("validation", "test") for problem in problems(split, 5_000, seed=0)}
     asked = {found for document in islice(documents(1, 0.2, 0.5), 5_000) for found in question.findall(document)}
     assert len(asked) > 3_000
     assert not asked & held_out
@@ -222,5 +224,5 @@ def test_values_that_must_not_change_between_versions_of_python():
     ]
     assert next(documents(7, 0.2, 0.8)) == r"What is 9 - 1 + 6? 9 - 1 = 8. 8 + 6 = 14. The answer is \boxed{14}."
     assert traces(3, 0.34, seed=3)[2]["response"] == " 7 * 8 = 54. 54 + 1 = 55. </think> <answer> 55 </answer>"
-    assert (available("train"), available("validation")) == (161_283, 23_244)
+    assert (available("train"), available("validation"), available("test")) == (161_283, 11_531, 11_713)
     assert len(KINDS) == 4
