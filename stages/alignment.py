@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from stages.engines.rollouts import VALIDATION, sample_rows
+from stages.examples import drawn
 from stages.policy.processes import leads
 
 Row = dict[str, Any]
@@ -17,12 +18,12 @@ def total_steps(num_items: int, settings: Any) -> int:
 
 
 def answers(run: Any, column: str) -> list[Row]:
-    """Ungraded ROLLOUTS rows: the policy's answers to the first `num_generations` instructions of the validation set.
+    """Ungraded ROLLOUTS rows: the policy's answers to `num_generations` instructions of the validation set.
 
-    The dataset's own answer, `column`, stands beside each as its ground truth. Nothing else is sampled in these stages,
-    so the sampler gets the weights here.
+    Those are drawn at random, the same ones each time. The dataset's own answer, `column`, stands beside each as its
+    ground truth. Nothing else is sampled in these stages, so the sampler gets the weights here.
     """
-    shown = run.validation[: run.settings.num_generations]
+    shown = drawn(run.validation, run.settings.num_generations)
     if not shown:
         return []
     run.engine.sync(run.model)

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stages.console import run
+from stages.examples import drawn, named
 from stages.records import DataError
 from stages.reporting import transcripts
 from stages.reporting.runs import column, mean
@@ -48,7 +49,7 @@ def summary(rows: Sequence[Row]) -> Table:
 
 
 def chosen(rows: Sequence[Row], step: int | None, verdict: str | None, example: str | None) -> list[Row]:
-    """The rows asked for, by step, question and sample. A step or question that is not there is an error."""
+    """The rows asked for. A step or question that is not there is an error."""
     steps, examples = {row["step"] for row in rows}, {row["example_id"] for row in rows}
     if step is not None and step not in steps:
         some = ", ".join(str(one) for one in transcripts.spaced(steps, 8)) or "none"
@@ -56,12 +57,15 @@ def chosen(rows: Sequence[Row], step: int | None, verdict: str | None, example: 
     if example is not None and example not in examples:
         close = difflib.get_close_matches(example, examples, n=3) or sorted(examples)[:3]
         raise DataError(f"--example {example}: the file has {len(examples)} questions, among them {', '.join(close)}")
-    kept = [
+    return [
         row
         for row in rows
         if step in (None, row["step"]) and example in (None, row["example_id"]) and verdict in (None, verdict_of(row))
     ]
-    return sorted(kept, key=lambda row: (row["step"], row["example_id"], row["sample_index"]))
+
+
+def in_order(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["step"], row["example_id"], row["sample_index"]))
 
 
 def transcript(row: Row, prompt_characters: int) -> Panel:
@@ -88,7 +92,7 @@ def browse(
     step: Annotated[int | None, typer.Option(help="Only this step.")] = None,
     verdict: Annotated[str | None, typer.Option(help=f"Only this verdict: {', '.join(VERDICTS)}.")] = None,
     example: Annotated[str | None, typer.Option(help="Only this example_id: how one question went over time.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="How many transcripts to print; 0 prints the summary alone.")] = 10,
+    limit: Annotated[int, typer.Option(min=0, help="How many transcripts to print, drawn at random; 0: none.")] = 10,
     prompt_characters: Annotated[int, typer.Option(min=0, help="How much of each prompt's end to print.")] = 240,
 ) -> None:
     """Print a summary per step and readable transcripts of sampled responses.
@@ -101,7 +105,7 @@ def browse(
     console = Console(highlight=False)
     kept = chosen(rows, step, verdict, example)
     console.print(summary(rows))
-    for row in kept[:limit]:
+    for row in in_order(drawn(kept, limit, lambda row: f"{named(row)}/{row['step']}")):
         console.print(transcript(row, prompt_characters))
     console.print(Text(f"{min(limit, len(kept))} of {len(kept)} matching responses, {len(rows)} in the file"))
 

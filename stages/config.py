@@ -232,8 +232,8 @@ class Grpo(Trained, Sampled):
 class Aligned(Trained):
     """Fields of everything that trains on documents in the Alpaca template.
 
-    A validation measures `num_validation_examples` documents or pairs, and greedily answers the first
-    `num_generations` of their instructions, to be read. Micro-batches hold at most `micro_batch_tokens`, padded.
+    A validation measures `num_validation_examples` documents or pairs, and greedily answers `num_generations` of their
+    instructions, drawn at random, to be read. Micro-batches hold at most `micro_batch_tokens`, padded.
     """
 
     prompt: ClassVar[str] = "alpaca"

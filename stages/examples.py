@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,20 @@ def first(rows: list[Row], count: int | str, exactly: bool = False) -> list[Row]
             f"num_examples: {count} of a training set of {len(rows)}; write full, or a number of them"
         )
     return rows if count == "full" else rows[:count]
+
+
+def named(row: Mapping[str, Any]) -> str:
+    """What tells a row from others of its file, whatever file it stands in: question, sample, and which stood first."""
+    return f"{row['example_id']}/{row.get('sample_index') or 0}/{row.get('order') or 0}"
+
+
+def drawn(rows: Sequence[Any], count: int, name: Callable[[Any], str] = named) -> list[Any]:
+    """`count` of the rows to be read as examples of all, or all of them: those whose names hash lowest.
+
+    The first ones of a file are all of one subject where it lies by subject. Drawn by name, they are the same on every
+    machine, and of several files with the same questions the same questions.
+    """
+    return sorted(rows, key=lambda row: hashlib.sha256(f"drawn/{name(row)}".encode()).digest())[:count]
 
 
 def leak(train: Sequence[Row], validation: Sequence[Row]) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from stages.examples import drawn
+
 Row = Mapping[str, Any]
 SHOWN = 3
 AVERAGES = {
@@ -25,7 +27,7 @@ AVERAGES = {
 
 
 def generations_table(rows: Sequence[Row], averages: Row, title: str) -> Table:
-    """The first SHOWN rollouts of a validation, and what was measured over all of them, in nats and tokens.
+    """SHOWN rollouts of a validation, of the same questions each time, and what was measured over all (nats, tokens).
 
     Text of the policy is shown as it is, with line ends made visible; it never acts as markup.
     """
@@ -40,7 +42,7 @@ def generations_table(rows: Sequence[Row], averages: Row, title: str) -> Table:
         ("tokens", 6),
     ):
         table.add_column(name, width=width, overflow="fold")
-    for row in rows[:SHOWN]:
+    for row in drawn(rows, SHOWN):
         table.add_row(
             Text(visible(row["prompt"][-100:])),
             Text(visible(row["response"])),

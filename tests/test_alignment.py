@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from stages import dpo, instruct, training
+from stages.examples import drawn
 from stages.policy import preference
 from stages.policy.loading import save_policy
 from stages.records import (
@@ -118,7 +119,7 @@ def test_tuning_lowers_the_held_out_loss_and_says_so(inputs, tmp_path):
     answers = read_table(files.generations, ROLLOUTS).to_pylist()
     assert len(answers) == 2 * len(rows)
     assert {row["verdict"] for row in answers} == {None}
-    held_out = instructions("validation", 2, 0.0, 0, "validation")
+    held_out = drawn(instructions("validation", 6, 0.0, 0, "validation"), 2)
     assert [row["ground_truth"] for row in answers[:2]] == [row["response"] for row in held_out]
     assert answers[0]["prompt"].endswith(f"{held_out[0]['prompt']}\n\n### Response:\n")
 

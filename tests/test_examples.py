@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.examples import batch_of, first
+from stages.examples import batch_of, drawn, first
 from stages.records import DataError
 
 
@@ -28,3 +28,19 @@ def test_a_number_of_examples_that_are_not_there_is_refused_where_it_names_a_run
     assert first(rows, 3, exactly=True) == first(rows, "full", exactly=True) == first(rows, 1024) == rows
     with pytest.raises(DataError, match="num_examples: 4 of a training set of 3; write full, or a number of them"):
         first(rows, 4, exactly=True)
+
+
+def test_examples_to_read_are_drawn_from_all_of_a_file_that_lies_by_subject():
+    rows = [{"example_id": f"{subject}-{n}"} for subject in ("algebra", "logic", "virology") for n in range(100)]
+    found = drawn(rows, 30)
+    assert found == drawn(rows[::-1], 30), "the order of the file decides nothing"
+    assert found[:10] == drawn(rows, 10)
+    counts = [sum(row["example_id"].startswith(subject) for row in found) for subject in ("algebra", "logic", "vir")]
+    assert min(counts) >= 3, counts
+    assert len(drawn(rows, 1000)) == 300
+
+
+def test_files_with_the_same_questions_show_the_same_ones():
+    before = [{"example_id": f"q{n}", "sample_index": 0} for n in range(50)]
+    after = [{**row, "response": "x"} for row in before[::-1]]
+    assert [row["example_id"] for row in drawn(before, 5)] == [row["example_id"] for row in drawn(after, 5)]

@@ -9,6 +9,7 @@ from rich.console import Console
 from stages.generations import generations_table, visible
 
 ROW = {
+    "example_id": "q1",
     "prompt": "x" * 300 + " What is 1 + 1?",
     "response": "[bold red]two[/] \x1b[2J\nline",
     "ground_truth": "2",

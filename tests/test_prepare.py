@@ -86,7 +86,7 @@ def test_every_source_that_needs_no_grading_has_a_loader():
         ({"source": "arithmetic", "split": "validation", "size": 10**6}, r"data\.mine\.size: 1000000 exceeds the \d+"),
         ({"source": "arithmetic_traces", "size": 10**6}, r"data\.mine\.size: 1000000 exceeds the \d+ questions"),
         ({"source": "curated", "dataset": "sft"}, r"data\.mine: source 'curated' is made by stages\.curate"),
-        ({"source": "arithmetic", "split": "test", "size": 5}, r"data\.mine\.arithmetic\.split: .*'train'"),
+        ({"source": "arithmetic", "split": "dev", "size": 5}, r"data\.mine\.arithmetic\.split: .*'train'"),
     ],
 )
 def test_values_that_cannot_work(tmp_path, values, message):

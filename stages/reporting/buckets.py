@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stages.examples import drawn
+
 Row = Mapping[str, Any]
 BUCKETS = {
     "correct": "format 1, answer 1: right",
@@ -19,7 +21,7 @@ EXAMPLES = {"correct": 3, "wrong": 10, "unformatted": 10, "ungraded": 10}
 
 @dataclass(frozen=True)
 class Bucket:
-    """Responses of one kind: how many, and the first few in file order."""
+    """Responses of one kind: how many, and a few drawn at random."""
 
     name: str
     meaning: str
@@ -38,7 +40,7 @@ def buckets(rows: Sequence[Row]) -> list[Bucket]:
     for row in rows:
         found[bucket_of(row)].append(row)
     return [
-        Bucket(name, BUCKETS[name], len(inside), len(inside) / max(1, len(rows)), tuple(inside[: EXAMPLES[name]]))
+        Bucket(name, BUCKETS[name], len(inside), len(inside) / max(1, len(rows)), tuple(drawn(inside, EXAMPLES[name])))
         for name, inside in found.items()
         if inside or name != "ungraded"
     ]

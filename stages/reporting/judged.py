@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stages.examples import drawn
 from stages.judging.verdicts import MEASURES
 from stages.reporting import wording
 from stages.tasks.mmlu_answers import subject_of
@@ -49,9 +50,9 @@ class Judged:
 
     @property
     def examples(self) -> list[Row]:
-        """The first few verdicts of each kind, the unfavourable ones foremost: they are what has to be read."""
+        """A few verdicts of each kind, drawn at random, the unfavourable ones foremost: those have to be read."""
         kinds = ("baseline", "unsafe", "unparsed", "response", "safe")
-        return [row for kind in kinds for row in self._of(kind)[: EXAMPLES[kind]]]
+        return [row for kind in kinds for row in drawn(self._of(kind), EXAMPLES[kind])]
 
     def _of(self, verdict: str) -> list[Row]:
         return [row for row in self.rows if row["verdict"] == verdict]

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from stages import records
+from stages.examples import drawn
 from stages.records import ROLLOUTS
 
 Row = Mapping[str, Any]
@@ -86,8 +87,8 @@ def fate(first: Row, last: Row) -> str:
 
 
 def stories(rows: Iterable[Row], points: int = 4) -> Stories | None:
-    """The first sample of each question at the first and last step decides its fate; of every fate the first few by
-    id are shown, at `points` steps. None where fewer than two steps share a question."""
+    """The first sample of each question at the first and last step decides its fate; of every fate a few, drawn
+    at random, are shown, at `points` steps. None where fewer than two steps share a question."""
     at: dict[int, dict[str, Row]] = {}
     for row in rows:
         if row["sample_index"] == 0:
@@ -105,7 +106,7 @@ def stories(rows: Iterable[Row], points: int = 4) -> Stories | None:
     chosen = tuple(
         Story(name, example, tuple(at[step][example] for step in shown if example in at[step]))
         for name, examples in by_fate.items()
-        for example in examples[: PER_FATE[name]]
+        for example in drawn(examples, PER_FATE[name], str)
     )
     graded = not by_fate["ungraded"]
     counts = {name: len(examples) for name, examples in by_fate.items() if (name != "ungraded") == graded}
@@ -189,6 +190,6 @@ def markdown(name: str, run: str, found: Stories | None, stopped: Sequence[tuple
 
 
 def last_words(rows: Sequence[Row], count: int = 2) -> list[Row]:
-    """The first few samples of the last step."""
+    """A few samples of the last step, drawn at random."""
     last = max((row["step"] for row in rows), default=0)
-    return [row for row in rows if row["step"] == last][:count]
+    return drawn([row for row in rows if row["step"] == last], count)

@@ -1,8 +1,8 @@
 """A generated world of word problems with worked steps: small enough to learn on a laptop, hard enough to get wrong.
 
 Four kinds of problem, two steps each. The split of a problem is a function of its question alone, so a train, a
-validation and a test set never share a question, whatever their sizes and seeds. Every function is pure; the only random method
-used is `random.Random.random`, whose sequence Python guarantees across versions.
+validation and a test set never share a question, whatever their sizes and seeds. Every function is pure; the only
+random method used is `random.Random.random`, whose sequence Python guarantees across versions.
 """
 
 from __future__ import annotations
