@@ -3,6 +3,7 @@
 # make test-extras  the tests of optional parts: Reasoning Gym (needs a C compiler to install), Weights & Biases
 # make test-slurm   the tests of the Slurm profile, on a Slurm of one node that it installs (root, Debian or Ubuntu)
 # make test-vllm    set up .venv-vllm, then the tests of sampling with vLLM, on a CPU
+# make base    pretrain the base policy anew: results-base/models/base, and a page about it
 # make lint    style of Python and Snakemake files
 # make picture redraw the graph of the rules in README.md
 PYTHON ?= $(shell for p in python3.12 python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
@@ -10,11 +11,16 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 BIN = .venv/bin
 VLLM = .venv-vllm/bin
 
-.PHONY: demo test test-extras test-slurm test-vllm lint picture clean
+.PHONY: demo base test test-extras test-slurm test-vllm lint picture clean
 
 demo: .venv/installed
 	$(BIN)/snakemake --cores $(CORES)
 	@echo "The report: $(CURDIR)/results/report.html (text: results/report.md)"
+
+# On one thread: with more, sums are rounded in another order.
+base: .venv/installed
+	$(BIN)/snakemake --cores 1 --configfile examples/base.yaml
+	@echo "The policy: $(CURDIR)/results-base/models/base; its page: $(CURDIR)/results-base/report.html"
 
 test: .venv/installed
 	$(BIN)/pytest

@@ -1,4 +1,4 @@
-"""The base policy: pretrained here on generated arithmetic text, or taken from a local folder or the hub.
+"""The base policy: the shipped one, one pretrained here on generated arithmetic text, a local folder or one of the hub.
 
 python -m stages.base_model --spec … --state … --model … --metrics …
 """
@@ -46,13 +46,14 @@ def copy(source: ModelSource, target: Path) -> None:
     """Load and save, so that what lies under results/ is complete, is safetensors, and does not change under a run."""
     from transformers import AutoConfig
 
+    from stages.policy import shipped
     from stages.policy.loading import load_policy, save_policy
 
-    origin = source.path or source.hub
+    origin = shipped.folder(source.shipped) if source.shipped else source.path or source.hub
     try:
         dtype = AutoConfig.from_pretrained(origin, revision=source.revision, trust_remote_code=False).dtype
     except Exception as error:  # a config that cannot be is told of in errors of many kinds
-        hint = "check the folder" if source.path else "offline, give a local folder as model.path instead"
+        hint = "offline, give a local folder as model.path instead" if source.hub else "check the folder"
         raise records.DataError(f"model {origin}: {str(error).strip().splitlines()[0]} ({hint})") from error
     with new_directory(target) as folder:
         save_policy(*load_policy(origin, dtype=dtype, revision=source.revision), folder)

@@ -25,8 +25,10 @@ class Deciding(Decoding):
 
     @model_validator(mode="after")
     def model_is_there(self) -> Deciding:
-        if self.model.pretrain is not None:
-            raise ValueError("a judge is not pretrained here; give model: {path: folder} or {hub: id, revision: …}")
+        if self.model.path is None and self.model.hub is None:
+            raise ValueError(
+                "a judge is neither shipped nor pretrained; give model: {path: folder} or {hub: id, revision: …}"
+            )
         return self
 
 

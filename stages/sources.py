@@ -38,8 +38,10 @@ class Pretrain(Strict):
 
 
 class ModelSource(Strict):
-    """Where the base policy comes from: exactly one of `pretrain`, `path` (a local folder), `hub` (an id)."""
+    """Where the base policy comes from: exactly one of `shipped` (one that comes with the project), `pretrain` (made
+    here), `path` (a local folder), `hub` (an id)."""
 
+    shipped: Literal["tiny"] | None = None
     pretrain: Pretrain | None = None
     path: Named | None = None
     hub: Named | None = None
@@ -47,9 +49,9 @@ class ModelSource(Strict):
 
     @model_validator(mode="after")
     def exactly_one(self) -> ModelSource:
-        given = [key for key in ("pretrain", "path", "hub") if getattr(self, key) is not None]
+        given = [key for key in ("shipped", "pretrain", "path", "hub") if getattr(self, key) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of pretrain, path, hub (got {', '.join(given) or 'none'})")
+            raise ValueError(f"give exactly one of shipped, pretrain, path, hub (got {', '.join(given) or 'none'})")
         return self
 
     @model_validator(mode="after")

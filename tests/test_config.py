@@ -97,7 +97,7 @@ def test_a_learning_rate_that_is_no_number_is_named():
 
 @pytest.mark.parametrize("given", [{}, {"path": "a", "hub": "b"}])
 def test_exactly_one_source_of_the_model(given):
-    assert "give exactly one of pretrain, path, hub" in message(ModelSource, given)
+    assert "give exactly one of shipped, pretrain, path, hub" in message(ModelSource, given)
 
 
 @pytest.mark.parametrize("given", [{"hub": "a/b"}, {"hub": "a/b", "revision": "main"}])
@@ -208,7 +208,7 @@ def test_a_judge_is_greedy_and_has_room_for_a_reason():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"model": {"pretrain": {}}}, "a judge is not pretrained here"),
+        ({"model": {"pretrain": {}}}, "a judge is neither shipped nor pretrained"),
         ({"model": {"hub": "org/judge"}}, "model: hub needs revision, the commit that pins the model"),
         ({"model": {"hub": "org/judge", "revision": "main"}}, "(got 'main'; a branch or tag may move"),
         ({"evaluations": {}}, "experiments.x.evaluations"),

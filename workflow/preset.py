@@ -29,7 +29,7 @@ def _policy(model: ModelSource) -> str:
         return f"path {model.path}"
     if model.hub is not None:
         return f"hub {model.hub}" + (f"@{model.revision}" if model.revision else "")
-    return "pretrain"
+    return "pretrain" if model.shipped is None else f"shipped {model.shipped}"
 
 
 def check(config: Config) -> None:

@@ -180,11 +180,13 @@ class Report:
 
 
 def model_words(model: Mapping[str, Any]) -> str:
-    """`pretrained here: hidden_size 128, num_layers 4, …`, a folder, or a hub id with its revision."""
+    """`pretrained here (hidden_size 128, num_layers 4, …)`, a shipped one, a folder, or a hub id and its revision."""
     if model.get("pretrain") is not None:
         shape = [key for key in ("hidden_size", "num_layers", "num_heads", "vocab_size") if key in model["pretrain"]]
         named = ", ".join(f"{key} {wording.number(model['pretrain'][key])}" for key in shape)
         return f"pretrained here ({named or 'default shape'})"
+    if model.get("shipped") is not None:
+        return f"{model['shipped']}, which comes with the project"
     revision = f" at {model['revision']}" if model.get("revision") else ""
     return f"{model.get('hub') or model.get('path') or 'unknown'}{revision}"
 

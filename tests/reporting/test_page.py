@@ -139,6 +139,15 @@ def test_absent_sections_are_left_out(tmp_path):
     assert "org/model at abc" in (tmp_path / "r.md").read_text(encoding="utf-8")
 
 
+def test_a_shipped_policy_is_told_as_such(tmp_path):
+    write_json(tmp_path / "spec.json", {"preset": "bare", "model": {"shipped": "tiny", "pretrain": None}})
+    report.report(tmp_path / "spec.json", tmp_path / "r.html", tmp_path / "r.md")
+    for kind in ("html", "md"):
+        text = (tmp_path / f"r.{kind}").read_text(encoding="utf-8")
+        assert "tiny, which comes with the project" in text
+        assert "retraining" not in text
+
+
 def test_nothing_right_is_said_plainly(tmp_path):
     evaluation = write_evaluation(tmp_path / "e", [rollout(f"q{n}", 0, "wrong") for n in range(20)])
     write_json(tmp_path / "spec.json", {"preset": "p", "model": {"path": "m"}, "evaluations": {"gsm8k": evaluation}})

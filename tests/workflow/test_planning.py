@@ -8,7 +8,7 @@ import pytest
 
 from tests.workflow.conftest import ROOT, Tree, captions
 
-BASE_MODEL = "Make the base policy: pretrain it, or copy it from a folder or the hub"
+BASE_MODEL = "Make the base policy: copy it from a folder or the hub, or pretrain it"
 
 
 def lines(refused: str) -> list[str]:
@@ -32,6 +32,8 @@ def test_faults_come_one_a_line_and_without_a_traceback(fresh: Tree):
 def test_the_shipped_configs_plan(fresh: Tree):
     (fresh / "config.yaml").write_text((ROOT / "config.yaml").read_text())
     assert len(fresh.plan()) > 15
+    (fresh / "base.yaml").write_text((ROOT / "examples/base.yaml").read_text())
+    assert BASE_MODEL in fresh.plan("--configfile", "base.yaml")
     (fresh / "gsm8k.yaml").write_text((ROOT / "examples/gsm8k.yaml").read_text())
     (fresh / "mine.jsonl").write_text('{"question": "1 + 1?", "answer": "It is 2. #### 2"}\n')
     (fresh / "results/models/base").mkdir(parents=True)
@@ -146,6 +148,16 @@ def test_a_model_folder_of_ones_own(fresh: Tree):
     assert fresh.plan("results/models/base") == set()
     (fresh / "mine/model.safetensors").write_text("other weights")
     assert fresh.plan("results/models/base") == {BASE_MODEL}
+
+
+def test_a_shipped_policy_with_other_weights_is_another(fresh: Tree):
+    fresh.edit("config.yaml", "model:\n  pretrain: {n_steps: 1}", "model: {shipped: tiny}")
+    fresh.run("results/models/base")
+    assert fresh.plan("results/models/base") == set()
+    (fresh / "stages/policy/shipped/tiny/model.safetensors").write_text("other weights")
+    assert fresh.plan("results/models/base") == {BASE_MODEL}
+    fresh.edit("config.yaml", "model: {shipped: tiny}", "model: {pretrain: {n_steps: 1}}")
+    assert "model: shipped tiny there, pretrain in the config" in fresh.refusal()
 
 
 def test_a_stage_that_does_not_parse_is_named(fresh: Tree):

@@ -19,7 +19,7 @@ def test_the_results_folder_may_end_in_a_slash():
     ("sections", "fault"),
     [
         ({"experimens": {}}, "experimens: unknown key; did you mean experiments?"),
-        ({"model": {}}, "model: give exactly one of pretrain, path, hub (got none)"),
+        ({"model": {}}, "model: give exactly one of shipped, pretrain, path, hub (got none)"),
         ({"model": {"pretrain": {"n_step": 1}}}, "model.pretrain.n_step: unknown key; did you mean n_steps?"),
         ({"results": "../{x}"}, "results: a folder's name is made of letters, digits, _ - . and / (got '../{x}')"),
         ({"preset": "My preset"}, "preset: names are made of a-z, 0-9, _ - and . (got 'My preset')"),

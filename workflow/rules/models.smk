@@ -26,7 +26,7 @@ rule base_model:
         spec=spec_text(specs.base_model),
         state=f"{BASE_MODEL}.state",
     message:
-        "Make the base policy: pretrain it, or copy it from a folder or the hub."
+        "Make the base policy: copy it from a folder or the hub, or pretrain it."
     shell:
         "{PYTHON} -m stages.base_model --spec {input.spec:q} --state {params.state:q} --model {output.model:q}"
         " --metrics {output.metrics:q} &> {log:q}"
