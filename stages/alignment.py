@@ -7,7 +7,8 @@ from typing import Any
 
 from stages.engines.rollouts import VALIDATION, sample_rows
 from stages.examples import drawn
-from stages.policy.processes import leads
+from stages.policy.processes import leads, share
+from stages.policy.rescoring import score_rollouts
 
 Row = dict[str, Any]
 
@@ -21,14 +22,19 @@ def answers(run: Any, column: str) -> list[Row]:
     """Ungraded ROLLOUTS rows: the policy's answers to `num_generations` instructions of the validation set.
 
     Those are drawn at random, the same ones each time. The dataset's own answer, `column`, stands beside each as its
-    ground truth. Nothing else is sampled in these stages, so the sampler gets the weights here.
+    ground truth. Nothing else is sampled in these stages, so the sampler gets the weights here. Entropies that it
+    cannot tell come from the trainer.
     """
     shown = drawn(run.validation, run.settings.num_generations)
     if not shown:
         return []
     run.engine.sync(run.model)
-    if not leads():
-        return []
+    rows = share(_sampled(run, shown, column) if leads() else None)
+    score_rollouts(run.model, rows, run.settings)
+    return rows
+
+
+def _sampled(run: Any, shown: list[Row], column: str) -> list[Row]:
     examples = [
         {"example_id": row["example_id"], "question": row["prompt"], "ground_truth": row[column]} for row in shown
     ]

@@ -56,6 +56,7 @@ def seconds_before(folder: Path) -> float:
 
 def joined(rounds: list[list[Row]], waits: list[float]) -> tuple[list[Row], list[int]]:
     """METRICS rows of all rounds, with steps, examples and seconds counted through, and the step each round begins at.
+    What a round samples is its rollout batch.
 
     The first round's first validation stands at the very start; all else in a round comes after its sampling and
     grading (`waits`).
@@ -67,7 +68,8 @@ def joined(rounds: list[list[Row]], waits: list[float]) -> tuple[list[Row], list
         examples = max((row["num_examples"] for row in rows if row["kind"] == "train"), default=0)
         starts.append(before["step"])
         for row in own:
-            row = row | {"round": number, "step": row["step"] + before["step"]}
+            batches = number if row["step"] else number - 1
+            row = row | {"round": number, "rollout_batch": batches, "step": row["step"] + before["step"]}
             row["seconds"] += before["seconds"] + (wait if row["step"] else 0.0)
             if row["kind"] == "train":
                 row["num_examples"] += examples
@@ -77,10 +79,13 @@ def joined(rounds: list[list[Row]], waits: list[float]) -> tuple[list[Row], list
 
 def validations(rounds: list[Path], starts: list[int]) -> pa.Table:
     parts = []
-    for folder, start in zip(rounds, starts, strict=True):
+    for number, (folder, start) in enumerate(zip(rounds, starts, strict=True), 1):
         part = read_table(folder / "generations.parquet", ROLLOUTS)
+        batches = pc.if_else(pc.greater(part["step"], 0), number, number - 1).cast(pa.int32())
         steps = pc.add(part["step"], pa.scalar(start, pa.int32()))
-        parts.append(part.set_column(ROLLOUTS.get_field_index("step"), ROLLOUTS.field("step"), steps))
+        for name, values in (("step", steps), ("rollout_batch", batches)):
+            part = part.set_column(ROLLOUTS.get_field_index(name), ROLLOUTS.field(name), values)
+        parts.append(part)
     return pa.concat_tables(parts)
 
 

@@ -21,10 +21,17 @@ def failure(metrics: Sequence[Row], fresh: int, rules: EarlyEnd) -> str:
         for name, limit in (("gradient_norm", rules.gradient_norm_above), ("ratio_mean", rules.ratio_mean_above)):
             if limit is not None and (row.get(name) or 0.0) > limit:
                 return f"{name} is {row[name]:.4g}, above {limit:g}, at step {row['step']}"
-        entropy, limit = row.get("token_entropy"), rules.token_entropy_below
-        if limit is not None and entropy is not None and entropy < limit:
-            return f"token_entropy is {entropy:.4g} nats, below {limit:g}, at step {row['step']}: the policy collapsed"
-    return _no_reward(metrics, fresh, rules.zero_reward_steps)
+    return _collapse(metrics, rules.token_entropy_below) or _no_reward(metrics, fresh, rules.zero_reward_steps)
+
+
+def _collapse(metrics: Sequence[Row], limit: float | None) -> str:
+    """Of the newest tokens whose entropy was measured: of rollouts, or, where training samples none, of a validation,
+    which then ends the run one step after it."""
+    row = next((row for row in reversed(metrics) if row.get("token_entropy") is not None), None)
+    if limit is None or row is None or row["token_entropy"] >= limit:
+        return ""
+    told = f"token_entropy is {row['token_entropy']:.4g} nats, below {limit:g}, at step {row['step']}"
+    return f"{told}: the policy collapsed"
 
 
 def _no_reward(metrics: Sequence[Row], fresh: int, steps: int | None) -> str:

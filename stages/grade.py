@@ -73,7 +73,9 @@ def _grade_rollouts(spec: Path, rollouts: Path, graded: Path, metrics: Path | No
     measure = sampling_metrics if evaluation.reward == "none" else validation_metrics
     counts = measure(filled.select(MEASURED).to_pylist(), step=0, seconds=sampling + seconds)
     if metrics is not None:
-        spent = {"seconds_sample": sampling, "seconds_grade": seconds}
+        spent = {"seconds_sample": sampled_with.get("seconds_generating"), "seconds_grade": seconds}
+        if spent["seconds_sample"]:
+            spent["examples_per_second"] = counts["num_examples"] / spent["seconds_sample"]
         hardware = {key: sampled_with[key] for key in ("gpus", "cores") if key in sampled_with}
         write_table(metrics, table([counts | spent], METRICS), provenance(planned) | hardware)
     say(summary(planned["name"], counts))

@@ -30,6 +30,7 @@ def sample_and_grade(
     model: str,
     run: str,
     clock: Clock,
+    rollout_batch: int | None = None,
 ) -> list[Row]:
     """Graded rows. While one chunk of examples is sampled, the grader works on the chunks before it; what is counted
     as grading is the wait for what it has not done by then."""
@@ -47,6 +48,7 @@ def sample_and_grade(
                 seed_step=seed_step,
                 model=model,
                 run=run,
+                rollout_batch=rollout_batch,
             )
         pending.append(pool.submit([(row["response"], row["ground_truth"]) for row in fresh], settings.reward))
         rows += fresh

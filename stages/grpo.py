@@ -31,20 +31,22 @@ def grpo_step(run: Any) -> list[Row]:
     Returns one METRICS row per optimiser step; what describes the rollout batch is the same in each of them.
     """
     from stages.policy.clock import Clock
-    from stages.policy.update import old_log_probs, update
+    from stages.policy.rescoring import score_rollouts
+    from stages.policy.update import needs_old_log_probs, update
 
     settings, clock = run.settings, Clock()
     rows, spare = collect(run, clock)
     with clock("score"):
-        old_log_probs(run.model, rows, settings)
-    facts = rollout_metrics(rows, settings.group_size)
+        score_rollouts(run.model, rows, settings, old=needs_old_log_probs(settings))
+        score_rollouts(run.model, spare, settings)
+    facts = rollout_metrics(rows, spare, settings.group_size) | {"kind": "train", "rollout_batch": run.step + 1}
     metrics = []
     for index in range(settings.n_train_steps_per_rollout_batch):
         with clock("train"):
             row = update(run.model, run.optimizer, train_batch(rows, settings, run.step, index), settings, run.step)
         run.updates += 1
         run.responses += settings.train_batch_size
-        metrics.append(facts | row | {"kind": "train", "step": run.updates, "num_examples": run.responses})
+        metrics.append(facts | row | {"step": run.updates, "num_examples": run.responses})
         metrics[-1]["seconds"] = run.seconds()
     with clock("sync"):
         run.engine.sync(run.model)
@@ -69,7 +71,8 @@ def collect(run: Any, clock: Any) -> tuple[list[Row], list[Row]]:
     for number in range(rounds):
         place = run.step + number * settings.n_grpo_steps
         questions = batch_of(run.train, wanted, place, settings.seed, settings.question_order)
-        rows = run.sample(questions, clock, step=run.step, group_size=settings.group_size, seed_step=place)
+        numbers = {"rollout_batch": run.step + 1, "seed_step": place}
+        rows = run.sample(questions, clock, group_size=settings.group_size, **numbers)
         set_advantages(rows, settings)
         groups = [rows[start : start + settings.group_size] for start in range(0, len(rows), settings.group_size)]
         if rounds == 1:
@@ -107,7 +110,9 @@ def coin(row: Row) -> float:
     """A reward that knows nothing of the answer: the control for what training does by itself."""
     from stages.engines.protocol import sample_seed
 
-    return float(sample_seed(row["seed"], row["step"], f"coin/{row['example_id']}", row["sample_index"]) % 2)
+    return float(
+        sample_seed(row["seed"], row["rollout_batch"] - 1, f"coin/{row['example_id']}", row["sample_index"]) % 2
+    )
 
 
 TRAINING_REWARDS = {
@@ -135,15 +140,23 @@ def train_batch(rows: list[Row], settings: Any, step: int, index: int) -> list[R
     return shuffled[part * settings.train_batch_size : (part + 1) * settings.train_batch_size]
 
 
-def rollout_metrics(rows: list[Row], group_size: int) -> Row:
-    """METRICS columns that describe a rollout batch: rewards, lengths, entropy, and how many groups still teach."""
+def rollout_metrics(rows: list[Row], spare: list[Row], group_size: int) -> Row:
+    """METRICS columns that describe a rollout batch: rewards, lengths, entropy, and how many groups still teach.
+
+    They are of all that the policy wrote, `spare` included, which is sampled and not trained on; what is trained on has
+    columns of its own.
+    """
     from stages.measure import validation_metrics
 
-    facts = validation_metrics(rows, step=0, seconds=0.0)
-    groups = [rows[start : start + group_size] for start in range(0, len(rows), group_size)]
+    sampled = rows + spare
+    groups = [sampled[start : start + group_size] for start in range(0, len(sampled), group_size)]
     tied = [len({row["reward"] for row in group}) == 1 for group in groups]
-    magnitude = sum(abs(row["advantage"]) for row in rows) / len(rows)
-    return facts | {"zero_variance_groups": sum(tied) / len(tied), "advantage_magnitude": magnitude}
+    return validation_metrics(sampled, step=0, seconds=0.0) | {
+        "zero_variance_groups": sum(tied) / len(tied),
+        "kept": len(rows) / len(sampled),
+        "kept_reward": sum(row["reward"] for row in rows) / len(rows),
+        "advantage_magnitude": sum(abs(row["advantage"]) for row in rows) / len(rows),
+    }
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from stages.store import new_file
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class DataError(ValueError):
@@ -26,6 +26,14 @@ def _column(name: str, kind: pa.DataType, meaning: str, unit: str = "", required
 
 
 _TEXT, _INT, _FLOAT = pa.string(), pa.int32(), pa.float64()
+
+# What a run samples to train on comes in rollout batches, and each is trained on by one optimiser step (on-policy) or
+# several. `step` and `rollout_batch` count the two wherever they stand; a step's METRICS row has the `rollout_batch` of
+# its responses in ROLLOUTS, and a validation's row both numbers of its own.
+ROLLOUT_BATCH = (
+    "in training, the batch that was sampled or is trained on, from 1; in a validation, batches trained on before; "
+    "rounds of expert iteration are its batches; null where a run samples nothing to train on"
+)
 
 EXAMPLES = pa.schema(
     [
@@ -59,7 +67,15 @@ DATASETS = {"questions": EXAMPLES, "instructions": INSTRUCTIONS, "preferences": 
 ROLLOUTS = pa.schema(
     [
         _column("example_id", _TEXT, "example of the dataset", required=True),
-        _column("step", _INT, "rollout batch, from 0, whose policy sampled this", "optimiser steps", True),
+        _column(
+            "step",
+            _INT,
+            "optimiser steps that the run had taken when its policy sampled this; 0 where a finished policy is sampled "
+            "by itself: evaluations, and the rounds of expert iteration",
+            "optimiser steps",
+            True,
+        ),
+        _column("rollout_batch", _INT, ROLLOUT_BATCH, "rollout batches"),
         _column("sample_index", _INT, "which of the group's samples", required=True),
         _column("prompt", _TEXT, "the rendered prompt", required=True),
         _column("response", _TEXT, "the sampled text, stop string included", required=True),
@@ -77,7 +93,7 @@ ROLLOUTS = pa.schema(
         _column("answer_reward", _FLOAT, "1 where the answer is right"),
         _column("reward", _FLOAT, "what training sees"),
         _column("verdict", _TEXT, "correct, wrong, unformatted, timeout, too_long or bad_reference"),
-        _column("advantage", _FLOAT, "group-normalised reward; null outside GRPO"),
+        _column("advantage", _FLOAT, "group-normalised reward; null outside GRPO and where it was sampled alone"),
         _column(
             "old_log_probs",
             pa.list_(pa.float32()),
@@ -87,7 +103,7 @@ ROLLOUTS = pa.schema(
         _column(
             "mean_token_entropy",
             _FLOAT,
-            "mean entropy of the next-token distribution; null where the sampler cannot tell it",
+            "mean entropy of the next-token distribution; null in evaluations whose sampler cannot tell it",
             "nats",
         ),
         _column("num_response_tokens", _INT, "end token included", "tokens", True),
@@ -97,48 +113,66 @@ ROLLOUTS = pa.schema(
     ]
 )
 
+# Populations that several columns of METRICS are of.
+SAMPLED = "; train: over all that was sampled for the rollout batch"
+SIGNALLED = ", over the step's response tokens whose advantage (raw reward without a baseline) is not 0"
+
 METRICS = pa.schema(
     [
         _column("step", _INT, "optimiser steps taken", "optimiser steps", True),
+        _column("rollout_batch", _INT, ROLLOUT_BATCH, "rollout batches"),
         _column("kind", _TEXT, "train: one optimiser step; validation: one evaluation", required=True),
         _column("seconds", _FLOAT, "wall-clock since the run began, pauses between attempts left out", "s", True),
         _column("round", _INT, "round of expert iteration, from 1; null elsewhere"),
         _column("num_examples", pa.int64(), "train: responses trained on so far; validation: examples", "examples"),
-        _column("num_tokens", pa.int64(), "response tokens of this row", "tokens"),
+        _column(
+            "num_tokens",
+            pa.int64(),
+            "response tokens: those sampled, for a rollout batch or a validation; else those trained on",
+            "tokens",
+        ),
         _column("learning_rate", _FLOAT, "in force for this step"),
         _column("loss", _FLOAT, "what was differentiated; not a measure of progress in policy gradient", "nats"),
         _column("gradient_norm", _FLOAT, "before clipping"),
         _column(
-            "token_entropy",
-            _FLOAT,
-            "mean over response tokens; over those trained on where the sampler cannot tell it",
-            "nats",
+            "skipped",
+            _INT,
+            "1 where no response of the optimiser batch had a signal: weights and moments stayed, the step counts",
         ),
-        _column("clip_fraction", _FLOAT, "response tokens where the clipped branch won; off-policy only"),
-        _column("ratio_mean", _FLOAT, "mean importance ratio; off-policy only"),
-        _column("ratio_max", _FLOAT, "largest importance ratio; off-policy only"),
+        _column("token_entropy", _FLOAT, f"mean over the tokens that the policy sampled{SAMPLED}", "nats"),
+        _column("target_entropy", _FLOAT, "the policy's, mean over the tokens of the responses it imitates", "nats"),
+        _column("clip_fraction", _FLOAT, "share of all the step's response tokens whose loss clipping changed"),
+        _column("ratio_mean", _FLOAT, f"mean importance ratio{SIGNALLED}; off-policy only"),
+        _column("ratio_max", _FLOAT, f"largest importance ratio{SIGNALLED}; off-policy only"),
         _column("perplexity", _FLOAT, "exp of the loss; validation of instruction tuning only"),
         _column("preference_accuracy", _FLOAT, "share of pairs whose implicit reward margin is above 0; ties half"),
         _column("ranking_accuracy", _FLOAT, "share of pairs whose chosen response has the higher log-prob; ties half"),
         _column("reward_margin", _FLOAT, "mean implicit reward of chosen minus rejected (DPO)", "nats"),
         _column("chosen_log_prob", _FLOAT, "mean log-prob of the chosen response, from where the two part", "nats"),
         _column("rejected_log_prob", _FLOAT, "mean log-prob of the rejected response, from where they part", "nats"),
-        _column("reward", _FLOAT, "mean total reward"),
-        _column("format_reward", _FLOAT, "mean"),
-        _column("answer_reward", _FLOAT, "mean"),
+        _column("reward", _FLOAT, f"mean total reward{SAMPLED}"),
+        _column("format_reward", _FLOAT, f"mean{SAMPLED}"),
+        _column("answer_reward", _FLOAT, f"mean{SAMPLED}"),
         _column("format1_answer1", pa.int64(), "well-formed and right", "responses"),
         _column("format1_answer0", pa.int64(), "well-formed and wrong", "responses"),
         _column("format0_answer0", pa.int64(), "no answer found", "responses"),
         _column("ungraded", pa.int64(), "timeout, too_long or bad_reference; counted as wrong", "responses"),
-        _column("zero_variance_groups", _FLOAT, "share of groups whose rewards are all equal"),
-        _column("advantage_magnitude", _FLOAT, "mean absolute advantage"),
-        _column("length", _FLOAT, "mean response length", "tokens"),
+        _column("zero_variance_groups", _FLOAT, f"share of groups whose rewards are all equal{SAMPLED}"),
+        _column("kept", _FLOAT, "share of the rollout batch's samples that it trains on; below 1 in dynamic sampling"),
+        _column("kept_reward", _FLOAT, "mean total reward of those"),
+        _column("advantage_magnitude", _FLOAT, "mean absolute advantage of those"),
+        _column("length", _FLOAT, f"mean response length{SAMPLED}", "tokens"),
+        _column("target_length", _FLOAT, "mean length of the responses it imitates", "tokens"),
         _column("length_correct", _FLOAT, "mean over right responses", "tokens"),
         _column("length_incorrect", _FLOAT, "mean over the others", "tokens"),
         _column("truncated", _FLOAT, "share of responses that hit the token limit"),
-        _column("sampler_gap", _FLOAT, "mean |trainer - sampler| log-prob of the sampled tokens", "nats"),
-        _column("sampler_weight", _FLOAT, "mean truncated importance weight, trainer over sampler; where corrected"),
-        _column("sampler_capped", _FLOAT, "response tokens whose importance weight was cut; where corrected"),
+        _column("sampler_gap", _FLOAT, f"mean |trainer - sampler| log-prob{SIGNALLED}", "nats"),
+        _column(
+            "sampler_weight",
+            _FLOAT,
+            f"mean truncated importance weight, trainer over sampler{SIGNALLED}; where corrected",
+        ),
+        _column("sampler_capped", _FLOAT, f"share whose importance weight was cut{SIGNALLED}; where corrected"),
         _column("seconds_sample", _FLOAT, "spent sampling", "s"),
         _column("seconds_grade", _FLOAT, "spent waiting for the grader", "s"),
         _column("seconds_score", _FLOAT, "spent on old log-probs", "s"),
@@ -146,6 +180,12 @@ METRICS = pa.schema(
         _column("seconds_sync", _FLOAT, "spent pushing weights to the sampler", "s"),
         _column("seconds_validate", _FLOAT, "spent validating", "s"),
         _column("tokens_per_second", _FLOAT, "response tokens sampled per second of the whole step", "tokens/s"),
+        _column(
+            "examples_per_second",
+            _FLOAT,
+            "examples per second of sampling, loading left out; evaluations only",
+            "examples/s",
+        ),
     ]
 )
 
@@ -183,7 +223,7 @@ JUDGED = pa.schema(
 )
 
 TIMINGS = [field.name for field in METRICS if field.metadata[b"meaning"].startswith(b"spent")]
-TIMINGS += ["seconds", "tokens_per_second"]
+TIMINGS += ["seconds", "tokens_per_second", "examples_per_second"]
 
 
 def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:

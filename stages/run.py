@@ -38,7 +38,8 @@ Measure = Callable[["Run"], tuple[Row, list[Row]]]  # METRICS columns of a valid
 class Run:
     """One training run in progress.
 
-    `step` counts calls of the stage's step function, `updates` optimiser steps, `responses` what they trained on.
+    `step` counts calls of the stage's step function (of GRPO: rollout batches), `updates` optimiser steps, which
+    METRICS and ROLLOUTS name `step`, `responses` what they trained on.
     `ended` says why the run has failed, where it has. `keep_best` names the METRICS column of validations whose highest
     value tells which weights to keep; None keeps the last.
     """
@@ -84,6 +85,11 @@ class Run:
         """How many tokens of one document the policy was made for; no bound where its config names none."""
         return getattr(self.model.config, "max_position_embeddings", None) or math.inf
 
+    @property
+    def rollout_batches(self) -> int | None:
+        """How many rollout batches it has trained on; None in stages that sample nothing to train on."""
+        return self.step if self.files.rollouts else None
+
     def seconds(self) -> float:
         """Wall-clock of the run so far; time between attempts does not count."""
         return time.monotonic() - self.began
@@ -91,7 +97,9 @@ class Run:
     def tokenize(self, text: str) -> list[int]:
         return self.tokenizer(text).input_ids
 
-    def sample(self, examples: list[Row], clock: Clock, *, step: int, group_size: int, seed_step: int) -> list[Row]:
+    def sample(
+        self, examples: list[Row], clock: Clock, *, rollout_batch: int | None, group_size: int, seed_step: int
+    ) -> list[Row]:
         """Graded rollouts of the current policy."""
         if not leads():
             return share(None)
@@ -101,12 +109,13 @@ class Run:
             examples,
             self.settings,
             self.pool,
-            step=step,
+            step=self.updates,
             group_size=group_size,
             seed_step=seed_step,
             model=self.name,
             run=self.name,
             clock=clock,
+            rollout_batch=rollout_batch,
         )
         return share(rows)
 
@@ -162,7 +171,8 @@ class Run:
         clock = Clock()
         columns, rows = measure(self)
         self.generations.fresh += rows
-        row = {**columns, "step": self.updates, "kind": "validation", "seconds": self.seconds()}
+        row = {**columns, "step": self.updates, "rollout_batch": self.rollout_batches}
+        row |= {"kind": "validation", "seconds": self.seconds()}
         row["seconds_validate"] = clock.total()
         self.metrics.append(row)
         console.CONSOLE.print(generations_table(rows, row, f"{self.name}, step {self.updates}"))
@@ -202,6 +212,7 @@ class Run:
             "status": "diverged" if self.ended else "finished",
             "reason": self.ended,
             "steps": self.updates,
+            "steps_skipped": sum(row.get("skipped") or 0 for row in self.metrics),
             "seconds": round(self.seconds(), 3),
             **taken(training_gpus(self.compute)),
             "values": values,

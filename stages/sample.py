@@ -5,7 +5,10 @@ python -m stages.sample --spec … --model … --data … --state … --rollouts
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +20,7 @@ from stages.engines.opening import check_engine, open_engine
 from stages.examples import batch_of, first, read_examples
 from stages.hardware import compute_of, sampling_gpus
 from stages.parts import Parts
-from stages.store import State, provenance, stamp
+from stages.store import State, provenance, stamp, write_json
 from stages.strict import parse, read_spec
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -46,25 +49,48 @@ def main(
         tokenizer = load_tokenizer(model)
         engine = open_engine(compute, model, None, tokenizer, settings.sampling_batch_size)
         parts = Parts(held.folder / "rollouts", records.ROLLOUTS)
-        parts.fill(
-            f"sampling {plan['name']}",
-            examples,
-            max(1, settings.sampling_batch_size // settings.group_size),
-            lambda chunk: sample_rows(
-                engine,
-                lambda text: tokenizer(text).input_ids,
-                chunk,
-                settings,
-                step=plan.get("round", 0),
-                group_size=settings.group_size,
-                seed_step=plan.get("round", 0),
-                model=settings.model,
-                run=plan["name"],
-            ),
-        )
-        spent = {"seconds": time.monotonic() - began, **taken(sampling_gpus(compute))}
-        records.write_table(rollouts, parts.all(), provenance(plan) | spent)
+        clock = GenerationClock(held.folder / "generating.json")
+
+        def sample_chunk(chunk: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            with clock(parts.last()):
+                return sample_rows(
+                    engine,
+                    lambda text: tokenizer(text).input_ids,
+                    chunk,
+                    settings,
+                    step=0,
+                    group_size=settings.group_size,
+                    seed_step=plan.get("round", 0),
+                    model=settings.model,
+                    run=plan["name"],
+                    rollout_batch=plan.get("round"),
+                )
+
+        size = max(1, settings.sampling_batch_size // settings.group_size)
+        parts.fill(f"sampling {plan['name']}", examples, size, sample_chunk)
+        spent = {"seconds": time.monotonic() - began, "seconds_generating": clock.total()}
+        records.write_table(rollouts, parts.all(), provenance(plan) | spent | taken(sampling_gpus(compute)))
         held.clear()
+
+
+class GenerationClock:
+    """Seconds of generating alone, chunk by chunk, kept in a file beside the chunks: an evaluation that was interrupted
+    counts those of every attempt, and loading of none."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.seconds = json.loads(file.read_text()) if file.exists() else {}
+
+    @contextmanager
+    def __call__(self, place: int) -> Iterator[None]:
+        """The block generates the chunk at `place`; where it was lost and is made again, the last time counts."""
+        began = time.monotonic()
+        yield
+        self.seconds[str(place)] = time.monotonic() - began
+        write_json(self.file, self.seconds)
+
+    def total(self) -> float:
+        return sum(self.seconds.values())
 
 
 def chosen(examples: list[dict[str, Any]], count: int | str, number: int | None, seed: int) -> list[dict[str, Any]]:

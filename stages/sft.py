@@ -74,8 +74,8 @@ def sft_step(run: Any) -> list[Row]:
             **taken,
             "num_tokens": num_tokens,
             "loss": sum(gather(loss)),
-            "token_entropy": sum(gather(entropy)),
-            "length": num_tokens / len(batch),
+            "target_entropy": sum(gather(entropy)),
+            "target_length": num_tokens / len(batch),
             "seconds_train": time.monotonic() - began,
         }
     ]

@@ -25,6 +25,7 @@ from stages.hardware import compute_of
 from stages.measure import validation_metrics
 from stages.policy.clock import Clock
 from stages.policy.processes import joined, leads, share
+from stages.policy.rescoring import score_rollouts
 from stages.policy.trainable import load_trainable
 from stages.run import Measure, Run
 from stages.store import State, stamp
@@ -93,10 +94,13 @@ def resolve(stage: str, plan: Row, winners: Sequence[Path]) -> Trained:
 def graded_answers(run: Run) -> tuple[Row, list[Row]]:
     """Sample and grade the validation examples: METRICS columns, and the rows.
 
-    The sampler gets the weights here: stages that sample nothing else need not push them after every step.
+    The sampler gets the weights here: stages that sample nothing else need not push them after every step. Entropies
+    that it cannot tell come from the trainer.
     """
     run.engine.sync(run.model)
-    rows = run.sample(run.validation, Clock(), step=run.updates, group_size=1, seed_step=VALIDATION)
+    numbers = {"rollout_batch": run.rollout_batches, "seed_step": VALIDATION}
+    rows = run.sample(run.validation, Clock(), group_size=1, **numbers)
+    score_rollouts(run.model, rows, run.settings)
     return validation_metrics(rows, run.updates, run.seconds()), rows
 
 

@@ -40,6 +40,15 @@ def test_a_step_that_did_not(changes):
     assert failure([row(6), row(7, **changes)], 1, RULES) == ""
 
 
+def test_fine_tuning_collapses_where_its_validation_says_so():
+    """Its training rows tell of the responses that it imitates, not of what it would sample."""
+    told = {"kind": "validation", "step": 5, "token_entropy": 0.009}
+    taught = row(6, token_entropy=None, target_entropy=0.001)
+    assert failure([told, taught], 1, RULES).startswith("token_entropy is 0.009 nats, below 0.01, at step 5")
+    assert failure([told, told | {"token_entropy": 0.5}, taught], 1, RULES) == ""
+    assert failure([taught], 1, RULES) == ""
+
+
 def test_rewards_stuck_at_zero_need_the_whole_stretch():
     dead = [row(step, reward=0.0) for step in range(3)]
     assert "no response of the last 3 steps was rewarded" in failure(dead, 1, RULES)

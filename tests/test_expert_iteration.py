@@ -52,6 +52,7 @@ def test_rounds_are_counted_through():
     """Sampling takes 10 s and 20 s; the second round begins where the first one was measured last."""
     rows, starts = collect.joined([FIRST, SECOND], [10.0, 20.0])
     assert starts == [0, 1]
+    assert [r["rollout_batch"] for r in rows] == [0, 1, 1, 2, 2]
     assert [(r["round"], r["kind"], r["step"], r["seconds"], r["num_examples"]) for r in rows] == [
         (1, "validation", 0, 1.0, 9),
         (1, "train", 1, 12.0, 32),

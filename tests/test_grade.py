@@ -52,7 +52,7 @@ def run(folder, rows, **values):
     paths = {name: folder / f"{name}.parquet" for name in ("rollouts", "graded", "metrics")}
     spec = folder / "spec.json"
     spec.write_text(json.dumps({"stage": "sample", "name": "held_out", "code": "c0de", "values": VALUES | values}))
-    write_table(paths["rollouts"], table(rows, ROLLOUTS), {"seconds": 1000.0})
+    write_table(paths["rollouts"], table(rows, ROLLOUTS), {"seconds": 1000.0, "seconds_generating": 700.0})
     grade.grade(spec=spec, **paths)
     return read_table(paths["graded"], ROLLOUTS).to_pylist(), read_table(paths["metrics"], METRICS).to_pylist()
 
@@ -65,7 +65,8 @@ def command(*arguments):
 
 def test_an_evaluation_takes_as_long_as_its_sampling_and_its_grading(tmp_path):
     _, (counts,) = run(tmp_path, ROWS)
-    assert counts["seconds_sample"] == 1000.0
+    assert counts["seconds_sample"] == 700.0
+    assert counts["examples_per_second"] == counts["num_examples"] / 700.0
     assert counts["seconds"] == 1000.0 + counts["seconds_grade"]
     assert provenance_of(tmp_path / "graded.parquet")["seconds"] == counts["seconds_grade"]
 
@@ -116,7 +117,7 @@ def test_what_a_judge_decides_stays_ungraded_and_is_counted(tmp_path):
     assert graded == read_table(tmp_path / "rollouts.parquet", ROLLOUTS).to_pylist()
     assert (metrics["num_examples"], metrics["length"], metrics["truncated"]) == (2, 3.0, 0.5)
     assert metrics["answer_reward"] is metrics["format1_answer1"] is None
-    assert metrics["seconds_sample"] == 1000.0
+    assert (metrics["seconds_sample"], metrics["examples_per_second"]) == (700.0, 2 / 700.0)
 
 
 def test_a_benchmarks_own_rule_is_used(tmp_path):

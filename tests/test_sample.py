@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,6 +73,25 @@ def test_an_interrupted_sampling_keeps_what_it_had(folder, monkeypatch):
         "arithmetic-000005",
         "arithmetic-000007",
     ]
+
+
+def test_generating_is_timed_by_itself_and_summed_over_attempts(folder, monkeypatch):
+    """Times made up: a chunk takes 2 s, then 5 s; one that was lost and is made again counts once, as 3 s."""
+    ticks = iter([0.0, 2.0, 10.0, 15.0, 20.0, 99.0, 100.0, 103.0])
+    monkeypatch.setattr(sample, "time", SimpleNamespace(monotonic=ticks.__next__))
+    for places in ((0, 4), (8,), (8,)):
+        clock = sample.GenerationClock(folder / "generating.json")
+        for place in places:
+            with clock(place):
+                pass
+    assert clock.total() == 2.0 + 5.0 + 3.0
+
+
+def test_an_evaluation_says_how_long_it_generated_and_that_it_takes_no_optimiser_step(folder):
+    rows = run(folder)
+    spent = provenance_of(folder / "rollouts.parquet")
+    assert 0 < spent["seconds_generating"] < spent["seconds"]
+    assert {(row["step"], row["rollout_batch"]) for row in rows} == {(0, None)}
 
 
 def test_the_first_examples_only_and_other_seeds(folder):

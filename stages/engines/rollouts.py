@@ -25,10 +25,11 @@ def sample_rows(
     seed_step: int,
     model: str,
     run: str,
+    rollout_batch: int | None = None,
 ) -> list[Row]:
     """`group_size` rows for each example in turn, ungraded. The prompt is tokenised here and nowhere else.
 
-    `step` is recorded; `seed_step` enters the seeds (a rollout batch, or VALIDATION).
+    `step` and `rollout_batch` are recorded; `seed_step` enters the seeds (a rollout batch from 0, or VALIDATION).
     """
     prompts = [render(settings.prompt, question=example["question"]) for example in examples]
     seeds = [
@@ -44,6 +45,7 @@ def sample_rows(
         {
             "example_id": example["example_id"],
             "step": step,
+            "rollout_batch": rollout_batch,
             "sample_index": index,
             "prompt": prompt,
             "response": completion.text,

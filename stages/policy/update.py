@@ -2,12 +2,13 @@
 
 The gradient is that of the whole batch however it is split: denominators count the whole batch, and responses whose
 signal (advantage, or raw reward without a baseline) is zero throughout a unit are left out of the forward pass, as they
-would add exactly zero to the gradient; they still count in the denominators.
+would add exactly zero to the gradient; they still count in the denominators. A batch in which nothing has a signal is
+skipped: the optimiser is not called, so that neither its momentum nor weight decay moves the policy where nothing was
+learned. It counts as a step all the same, in `step` and in the schedule, and its METRICS row says `skipped`.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,6 +46,11 @@ def needs_old_log_probs(settings: Grpo) -> bool:
 def signal_of(row: Row, settings: Grpo) -> float:
     """What multiplies the row's log-probabilities: zero means that the row adds nothing to the gradient."""
     return row["reward"] if "raw_rewards" in SURROGATES[settings.loss_type].needs else row["advantage"]
+
+
+def teaches(row: Row, settings: Grpo) -> bool:
+    """Whether the row adds anything to the gradient."""
+    return bool(signal_of(row, settings) and row["num_response_tokens"])
 
 
 def units_of(rows: Sequence[Row], settings: Grpo) -> list[Unit]:
@@ -95,24 +101,6 @@ def per_token(values: Sequence[Sequence[float]], width: int, device: torch.devic
     return torch.tensor([[*row, *[0.0] * (width - len(row))] for row in values], device=device)
 
 
-@torch.no_grad()
-def old_log_probs(model: PreTrainedModel, rows: list[Row], settings: Grpo) -> None:
-    """Fill `old_log_probs` of each row with the trainer's own, once per rollout batch, if training needs them."""
-    if not needs_old_log_probs(settings):
-        return
-    places = {id(row): place for place, row in enumerate(rows)}
-    scored = []
-    for units, weight in dealt(micro_batches(units_of(rows, settings), settings.micro_train_batch_size)):
-        sequences = to_tensors(units, model.device).sequences
-        log_probs, _ = score(
-            model, sequences, temperature=settings.sampling_temperature, shared=shares(model, settings)
-        )
-        here = [places[id(row)] for unit in units for row in unit]
-        scored += zip(here, log_probs.tolist(), strict=True) if weight else []
-    for place, values in itertools.chain(*gather(scored)):
-        rows[place]["old_log_probs"] = values[: rows[place]["num_response_tokens"]]
-
-
 def shares(model: PreTrainedModel, settings: Grpo) -> bool:
     return settings.share_prompts and supported(model)
 
@@ -122,23 +110,21 @@ def update(
 ) -> Row:
     """Accumulate the gradient of the batch `rows`, clip it, take one optimiser step at `step`'s learning rate.
 
-    Returns METRICS columns. Ratio and clip statistics, and the gap to the sampler, are over the response tokens that
-    went through the model; the loss is that of the whole batch. `token_entropy` (nats, over the same tokens) is there
-    where the sampler could not tell it.
+    Returns METRICS columns; none depends on how the batch is split. Loss and clip fraction are those of the whole
+    batch. Ratios, and the comparison with the sampler, are over the response tokens that have a signal, as the others
+    need not go through the model.
     """
-    untold = any(row.get("mean_token_entropy") is None for row in rows)
     num_tokens = sum(row["num_response_tokens"] for row in rows)
-    live = [unit for unit in units_of(rows, settings) if any(signal_of(row, settings) for row in unit)]
+    live = [unit for unit in units_of(rows, settings) if any(teaches(row, settings) for row in unit)]
     loss, seen = 0.0, Seen()
     for units, weight in dealt(micro_batches(live, settings.micro_train_batch_size)):
         batch = to_tensors(units, model.device)
         mask = batch.sequences.response_mask
-        log_probs, entropy = score(
+        log_probs, _ = score(
             model,
             batch.sequences,
             temperature=settings.sampling_temperature,
             shared=shares(model, settings),
-            with_entropy=untold,
         )
         old = log_probs.detach() if batch.old_log_probs is None else batch.old_log_probs
         per_token_loss, facts = compute_policy_gradient_loss(
@@ -155,8 +141,6 @@ def update(
             weights, cut = truncated_importance_weights(old, batch.sampler_log_probs, settings.sampler_ratio_cap)
             per_token_loss = per_token_loss * weights
             facts |= {"sampler_weight": weights, "sampler_capped": cut}
-        if entropy is not None:
-            facts["entropy"] = entropy
         partial = weight * aggregate(
             per_token_loss,
             mask,
@@ -168,25 +152,27 @@ def update(
         partial.backward()
         loss += partial.item()
         if weight:
-            seen.add(mask, log_probs.detach(), batch, facts)
+            taught = torch.tensor([[teaches(row, settings)] for unit in units for row in unit], device=mask.device)
+            seen.add(mask & taught, log_probs.detach(), batch, facts)
     rate = scheduled(
         step, settings.n_grpo_steps, settings.learning_rate, settings.lr_schedule, settings.warmup_fraction
     )
-    norm = step_optimizer(model, optimizer, rate, settings.max_grad_norm)
-    return {"loss": sum(gather(loss)), "gradient_norm": norm, "learning_rate": rate} | seen.columns()
+    norm = step_optimizer(model, optimizer, rate, settings.max_grad_norm) if live else 0.0
+    taken = {"loss": sum(gather(loss)), "gradient_norm": norm, "learning_rate": rate, "skipped": int(not live)}
+    return taken | seen.columns(num_tokens)
 
 
-# What update's facts are called as METRICS columns, as means over response tokens.
-MEANS = {
+# What update's facts are called as METRICS columns.
+COLUMNS = {
+    "ratio": "ratio_mean",
     "clipped": "clip_fraction",
-    "entropy": "token_entropy",
     "sampler_weight": "sampler_weight",
     "sampler_capped": "sampler_capped",
 }
 
 
 class Seen:
-    """Sums over the response tokens that went through the model, here; `columns` is about those of all processes."""
+    """Sums over the response tokens with a signal, here; `columns` is about those of all processes."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -196,19 +182,20 @@ class Seen:
     def add(self, mask: Tensor, log_probs: Tensor, batch: Batch, facts: dict[str, Tensor]) -> None:
         self.tokens += int(mask.sum())
         self._sum("sampler_gap", (log_probs - batch.sampler_log_probs).abs()[mask])
-        if "ratio" in facts:
-            ratio = facts["ratio"][mask]
-            self._sum("ratio_mean", ratio)
-            self.ratio_max = max(self.ratio_max or 0.0, ratio.max().item())
-        for name, column in MEANS.items():
+        if "ratio" in facts and mask.any():
+            self.ratio_max = max(self.ratio_max or 0.0, facts["ratio"][mask].max().item())
+        for name, column in COLUMNS.items():
             if name in facts:
                 self._sum(column, facts[name][mask])
 
     def _sum(self, name: str, values: Tensor) -> None:
         self.sums[name] = self.sums.get(name, 0.0) + values.double().sum().item()
 
-    def columns(self) -> Row:
+    def columns(self, num_tokens: int) -> Row:
+        """Means; of clipping over all `num_tokens` of the batch: a token without a signal has a loss of 0 that no
+        clipping changes, though its ratio is not known."""
         tokens = sum(gather(self.tokens))
-        means = {name: total / tokens for name, total in totals(self.sums).items()}
+        sums = totals(self.sums)
+        means = {name: total / (num_tokens if name == "clip_fraction" else tokens) for name, total in sums.items()}
         highest = [value for value in gather(self.ratio_max) if value is not None]
         return means | ({"ratio_max": max(highest)} if highest else {})

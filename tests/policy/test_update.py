@@ -8,8 +8,9 @@ import torch
 from stages.config import Grpo
 from stages.engines.protocol import Request, Sampling, sample_seed
 from stages.engines.transformers import TransformersEngine
+from stages.policy.rescoring import score_rollouts
 from stages.policy.scoring import make_sequences, score
-from stages.policy.update import needs_old_log_probs, old_log_probs, update
+from stages.policy.update import needs_old_log_probs, update
 from tests.gradients import Recorder, assert_same_gradient
 from tests.tiny import qwen, tokenizer
 
@@ -32,11 +33,11 @@ def settings(**changes) -> Grpo:
     return Grpo.model_validate(values | changes)
 
 
-def rollouts(model) -> list[dict]:
+def rollouts(model, temperature: float = 1.0) -> list[dict]:
     prompts = [[5, 9, 30], [11, 12, 13, 14, 15], [40, 41], [50, 51, 52, 53]]
     requests = [Request(p, [sample_seed(0, 0, str(i), j) for j in range(GROUP)]) for i, p in enumerate(prompts)]
     answers = TransformersEngine(model, tokenizer()).generate(
-        requests, Sampling(max_tokens=12, min_tokens=1, stop=("e",))
+        requests, Sampling(temperature, max_tokens=12, min_tokens=1, stop=("e",))
     )
     rows = [
         {
@@ -65,7 +66,7 @@ def gradient(config: Grpo, moved: bool = False, sampler_off_by: float = 0.0) -> 
     rows = rollouts(model)
     for row in rows:
         row["sampler_log_probs"] = [value + sampler_off_by for value in row["sampler_log_probs"]]
-    old_log_probs(model, rows, config)
+    score_rollouts(model, rows, config, old=needs_old_log_probs(config))
     if moved:  # a policy that has drifted from the one that sampled, so that ratios differ from 1
         with torch.no_grad():
             for p in model.parameters():
@@ -203,16 +204,78 @@ def test_without_a_cap_the_sampler_has_no_say():
     assert metrics["sampler_gap"] == pytest.approx(3.0, abs=1e-4)
 
 
-def test_the_trainer_tells_the_entropy_where_the_sampler_could_not():
-    model, config = qwen(), settings(learning_rate=0.0)
+@pytest.mark.parametrize("loss_type", [*LOSSES, "gspo", "cispo"])
+def test_no_diagnostic_depends_on_how_the_batch_is_split(loss_type):
+    """Not on which responses without a signal happen to share a unit with one that has a signal, either."""
+    shape = {"loss_type": loss_type, "epochs_per_rollout_batch": 2, "sampler_ratio_cap": 1.0, "cliprange": 0.05}
+    _, expected = gradient(settings(**shape), moved=True, sampler_off_by=0.1)
+    assert {"sampler_gap", "sampler_weight", "sampler_capped"} <= expected.keys()
+    for pieces in (2, 4, 16):
+        found = gradient(settings(**shape, gradient_accumulation_steps=pieces), moved=True, sampler_off_by=0.1)[1]
+        assert found == pytest.approx(expected, abs=1e-6, rel=1e-6), pieces
+
+
+def test_clipping_is_counted_over_the_whole_batch_and_ratios_over_what_has_a_signal():
+    """Each response scored by itself: group 2 and 4 are dead, so that half of the batch can clip nothing."""
+    config = settings(loss_type="grpo_clip", epochs_per_rollout_batch=2, cliprange=0.05)
+    model = qwen().double()
     rows = rollouts(model)
+    score_rollouts(model, rows, config, old=True)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.02 * torch.sin(torch.arange(p.numel()).view_as(p)))
+        ratios, clipped = [], 0
+        for row in rows:
+            one = make_sequences([row["prompt_token_ids"]], [row["response_token_ids"]], "cpu")
+            change = score(model, one, temperature=1.0, shared=False)[0][0] - torch.tensor(row["old_log_probs"])
+            up, down = (change.exp() > 1.05).sum().item(), (change.exp() < 0.95).sum().item()
+            clipped += up if row["advantage"] > 0 else down if row["advantage"] < 0 else 0
+            ratios += change.exp().tolist() if row["advantage"] else []
+    metrics = update(model, torch.optim.SGD(model.parameters(), lr=0.0), rows, config, 0)
+    assert clipped
+    assert metrics["clip_fraction"] == pytest.approx(clipped / sum(row["num_response_tokens"] for row in rows))
+    assert metrics["ratio_mean"] == pytest.approx(sum(ratios) / len(ratios), abs=1e-6)
+    assert metrics["ratio_max"] == pytest.approx(max(ratios), abs=1e-6)
+
+
+def test_a_batch_without_signal_calls_no_optimiser_and_says_so():
+    """Momentum from the step before would move the policy, and weight decay shrink it; neither learned anything."""
+    model, config = qwen(), settings()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.1)
+    rows = rollouts(model)
+    assert update(model, optimizer, rows, config, 0)["skipped"] == 0
+    before = {key: p.clone() for key, p in model.named_parameters()}
+    moments = [optimizer.state[p]["exp_avg"].clone() for p in model.parameters()]
+    metrics = update(model, optimizer, [row | {"advantage": 0.0} for row in rows], config, 1)
+    assert metrics == {"loss": 0.0, "gradient_norm": 0.0, "learning_rate": config.learning_rate, "skipped": 1}
+    assert all(torch.equal(p, before[key]) for key, p in model.named_parameters())
+    for p, moment in zip(model.parameters(), moments, strict=True):
+        assert torch.equal(optimizer.state[p]["exp_avg"], moment)
+
+
+@pytest.mark.parametrize("pieces", [1, 4, 16])
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_the_trainer_tells_the_entropies_that_a_sampler_could_not(pieces, temperature):
+    """Of all responses, those of dead groups included, the Transformers engine's own numbers."""
+    model, config = qwen(), settings(gradient_accumulation_steps=pieces, sampling_temperature=temperature)
+    rows = rollouts(model, temperature)
     told = [row["mean_token_entropy"] for row in rows]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    assert "token_entropy" not in update(model, optimizer, rows, config, 0)
+    score_rollouts(model, rows, config)
+    assert [row["mean_token_entropy"] for row in rows] == told, "what is known is left as it is"
     for row in rows:
         row["mean_token_entropy"] = None
-    found = update(model, optimizer, rows, config, 0)["token_entropy"]
-    trained = [i for i in range(len(rows)) if i // GROUP in (0, 2)]  # the groups whose rewards differ
-    tokens = [rows[i]["num_response_tokens"] for i in trained]
-    expected = sum(told[i] * n for i, n in zip(trained, tokens, strict=True)) / sum(tokens)
-    assert found == pytest.approx(expected, abs=1e-5)
+    score_rollouts(model, rows, config)
+    assert [row["mean_token_entropy"] for row in rows] == pytest.approx(told, abs=1e-5)
+    assert all(row.get("old_log_probs") is None for row in rows)
+
+
+def test_a_response_of_no_token_has_no_entropy_and_hinders_no_other():
+    model, config = qwen(), settings(gradient_accumulation_steps=16)
+    rows = rollouts(model)
+    rows[2] |= {"response_token_ids": [], "sampler_log_probs": [], "num_response_tokens": 0, "mean_token_entropy": None}
+    rows[3] |= {"mean_token_entropy": None}
+    score_rollouts(model, rows, config, old=True)
+    assert (rows[2]["mean_token_entropy"], rows[2]["old_log_probs"]) == (None, [])
+    assert rows[3]["mean_token_entropy"] > 0
+    metrics = update(model, torch.optim.SGD(model.parameters(), lr=0.0), rows, config, 0)
+    assert metrics["sampler_gap"] < 1e-4
