@@ -100,6 +100,7 @@ def collect(spec: Mapping[str, Any]) -> Report:
         pretraining_seconds=max((row["seconds"] for row in base), default=0.0),
         provenance=dict(provenance(spec, experiments)),
         logs=spec.get("logs", {}),
+        tests=spec.get("tests", {}),
     )
 
 

@@ -134,6 +134,23 @@ def test_an_evaluation_samples_from_a_winner_on_the_page_of_all_experiments_alon
     assert "after_dpo" not in report
 
 
+def test_each_winner_and_the_base_policy_meet_the_test_set_once(ladder):
+    winners = {"imitation", "rounds", "rates", "clipping"}  # what answers judge
+    found = {path.name for path in (ladder / "results/evaluations").glob("test_*")}
+    assert found == {f"test_{name}" for name in ("base", *winners)}
+    for name in ("base", *winners):
+        rows = read_table(ladder / f"results/evaluations/test_{name}/graded.parquet", ROLLOUTS).to_pylist()
+        assert {row["model"] for row in rows} == {name}
+        assert len(rows) == 5
+    report, everything = ((ladder / f"results/{page}.md").read_text() for page in ("report", "ladder"))
+    for text, shown in ((report, {"imitation", "rates", "clipping"}), (everything, winners)):
+        assert "of the 5 questions of test right" in text.splitlines()[2]
+        assert all((f"## Evaluation: test_{name}" in text) == (name in shown) for name in winners)
+        assert text.count("On test, whose 5 questions chose nothing") == len(shown)
+        assert text.count(r"The same 5 questions, asked of the base policy (test\_base)") == 0
+        assert text.count("The same 5 questions, asked of the base policy (test_base)") == len(shown)
+
+
 def test_a_judge_decides_about_responses_after_everything_else(ladder):
     rows = read_table(ladder / "results/judgements/itself/after_dpo/verdicts.parquet", JUDGEMENTS).to_pylist()
     assert len(rows) == 6

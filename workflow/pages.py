@@ -13,10 +13,14 @@ def experiments(config: Config, page: str) -> tuple[str, ...]:
 
 def evaluations(config: Config, page: str) -> list[str]:
     """All of them, but on the page of the main experiments neither those that only choose training questions nor those
-    of other experiments' winners."""
+    of other experiments' winners, or that measure on the test set what those set out from."""
     choosing = {source.evaluation for source in config.data.values() if isinstance(source, PassRate)}
     policies = {BASE, *experiments(config, page)}
-    wanted = [name for name, evaluation in config.evaluations.items() if evaluation.model in policies]
+    wanted = [
+        name
+        for name, evaluation in config.evaluations.items()
+        if evaluation.model in policies and (name not in config.added or policies & {*config.tests[name]})
+    ]
     return [name for name in wanted if page == "ladder" or name not in choosing]
 
 

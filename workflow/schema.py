@@ -17,9 +17,10 @@ from stages.hardware import Compute
 from stages.judges import Judge
 from stages.sources import ModelSource
 from stages.strict import ConfigError, Strict, nearest, parse
-from workflow import datasets, experiments
+from workflow import datasets, experiments, tested
 from workflow.datasets import BASE
 from workflow.experiments import Experiment
+from workflow.tested import HeldOut
 
 RESERVED = (
     BASE,
@@ -52,13 +53,15 @@ class Layout(Strict):
     evaluations: dict[str, Evaluation] = Field(default_factory=dict)
     judges: dict[str, Judge] = Field(default_factory=dict)
     experiments: dict[str, Experiment] = Field(default_factory=dict)
+    test: HeldOut | None = None
     main: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Config:
     """A config file without faults. `runs`: experiment -> run path -> values, defaults filled in. `main`: the
-    experiments of the default target."""
+    experiments of the default target. `tests`: those of the evaluations that measure on the test set -> the
+    experiments that they are for. `added`: those of them that nobody wrote down."""
 
     preset: str
     results: str
@@ -69,6 +72,8 @@ class Config:
     judges: dict[str, Judge]
     experiments: dict[str, Experiment]
     runs: dict[str, dict[str, dict[str, Any]]]
+    tests: dict[str, tuple[str, ...]]
+    added: frozenset[str]
     main: tuple[str, ...]
 
 
@@ -86,6 +91,9 @@ def load(config: dict[str, Any]) -> Config:
             ]
         )
         runs = experiments.runs(layout.experiments, data)
+        _raise(tested.faults(layout.test, data, layout.evaluations, runs))
+        planned = tested.plan(layout.test, layout.evaluations, layout.experiments, runs)
+        _raise(tested.reading_faults(planned, layout.evaluations, data))
     except ConfigError as error:
         lines = dict.fromkeys(str(error).splitlines())  # the runs of one experiment share their faults
         raise WorkflowError("the config cannot work:\n" + "\n".join(f"  {line}" for line in lines)) from None
@@ -96,10 +104,12 @@ def load(config: dict[str, Any]) -> Config:
         model=layout.model,
         compute=layout.compute,
         data=data,
-        evaluations=layout.evaluations,
+        evaluations=layout.evaluations | {name: evaluation for name, (evaluation, _) in planned.items()},
         judges=layout.judges,
         experiments=layout.experiments,
         runs=runs,
+        tests={name: of for name, (_, of) in planned.items()},
+        added=frozenset(planned) - layout.evaluations.keys(),
         main=main,
     )
 

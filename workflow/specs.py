@@ -159,6 +159,11 @@ def report(config: Config, page: str) -> Spec:
             for name, experiment in config.experiments.items()
             if name in pages.experiments(config, page)
         },
+        "tests": {
+            name: [one for one in of if one in pages.experiments(config, page)]
+            for name, of in config.tests.items()
+            if name in pages.evaluations(config, page)
+        },
         "logs": pages.logs(config, page),
     }
 

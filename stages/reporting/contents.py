@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from stages.reporting import buckets as bucketing
-from stages.reporting import entropy, hours, judged, ladder, leaderboard, rounds, transcripts, wording
+from stages.reporting import entropy, hours, judged, ladder, leaderboard, rounds, tested, transcripts, wording
 from stages.reporting import readings as reading
 from stages.reporting.judged import Judged
 from stages.reporting.ladder import Rung
 from stages.reporting.measures import ANSWERS, Measure
 from stages.reporting.references import Reference
 from stages.reporting.runs import Configuration, Run
+from stages.reporting.tested import BeforeAndAfter, Tested
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,31 @@ class Report:
     pretraining_seconds: float
     provenance: Mapping[str, Mapping[str, Any]]
     logs: Mapping[str, str] = field(default_factory=dict)
+    tests: Mapping[str, Sequence[str]] = field(default_factory=dict)  # evaluation -> experiments that it is for
+
+    @cached_property
+    def tested(self) -> dict[str, Tested]:
+        """Experiment -> its winner on the test set; empty without one."""
+        found = tested.tested(self.tests, [one for one in self.evaluations if one.graded], self.experiments)
+        return {one.experiment: one for one in found}
+
+    @property
+    def headline(self) -> str:
+        return tested.headline(list(self.tested.values())) or ladder.headline(self.rungs)
+
+    @cached_property
+    def beside_the_base(self) -> dict[str, BeforeAndAfter]:
+        """Evaluation of a trained policy -> the same questions before training, where they were asked."""
+        found = {one.name: tested.before_and_after(one, self.evaluations) for one in self.evaluations}
+        return {name: one for name, one in found.items() if one is not None}
 
     @property
     def rungs(self) -> list[Rung]:
-        """The base policy, what experiments made of it, then evaluations of their winners."""
+        """The base policy, what experiments made of it, then evaluations of their winners: on the test set where there
+        is one."""
         graded = [one for one in self.evaluations if one.graded]
+        if found := self.tested:
+            return tested.rungs(list(found.values()), self.tests, graded)
         measured = {one.name: ladder.from_evaluation(one.name, one.values, one.metrics) for one in graded}
         of_base = [one.name for one in graded if one.values.get("model", "base") == "base"]
         answering = [one for one in self.experiments if one.measure == ANSWERS]

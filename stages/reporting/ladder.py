@@ -110,14 +110,15 @@ def in_order(experiments: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def headline(rungs: Sequence[Rung]) -> str:
-    """The best trained policy in one sentence; empty where nothing was trained."""
+    """The best trained policy in one sentence, where no test set can tell of it; empty where nothing was trained."""
     trained = [rung for rung in rungs if rung.start is not None]
     if not trained:
         return ""
     best = max(trained, key=lambda rung: rung.answer_reward)
     return (
         f"The best trained policy ({best.name}) answers {wording.percent(best.answer_reward)} of the {best.questions} "
-        f"questions of {best.dataset} right; before that training it was {wording.percent(best.start or 0.0)}."
+        f"questions of {best.dataset} right; before that training it was {wording.percent(best.start or 0.0)}. "
+        "The same questions chose it, which flatters: a config's section `test` names questions that choose nothing."
     )
 
 

@@ -31,7 +31,7 @@ def experiment(one: Experiment, level: int = 1) -> str:
 def report(found: Report) -> str:
     """The same report as the page, as text; transcripts are left to the page and transcripts.md."""
     parts = [f"# Ladder report: {cell(found.preset)}"]
-    parts += [cell(ladder.headline(found.rungs))]
+    parts += [cell(found.headline)]
     parts += ["\n".join(f"- {key}: {cell(value)}" for key, value in contents.tells(found).items())]
     if found.rungs:
         parts += ["## The ladder", write_markdown(*contents.ladder_table(found.rungs))]
@@ -41,6 +41,7 @@ def report(found: Report) -> str:
     for one in found.evaluations:
         rows = [[bucket.name, bucket.meaning, bucket.count, wording.percent(bucket.share)] for bucket in one.buckets]
         parts += [f"## Evaluation: {one.name}", cell(one.sentence)]
+        parts += [cell(found.beside_the_base[one.name].sentence)] if one.name in found.beside_the_base else []
         parts += [write_markdown(["bucket", "meaning", "responses", "share"], rows)] if rows else []
         parts += [write_markdown(*one.subjects)] if one.subjects else []
         parts += [write_markdown(*told.categories) for told in one.judgements if told.categories]
@@ -48,6 +49,7 @@ def report(found: Report) -> str:
             parts += [write_markdown(["why no answer was found", "responses"], one.symptoms)]
     for one in found.experiments:
         parts.append(experiment(replace(one, name=f"Experiment {one.name}"), level=2))
+        parts += [cell(found.tested[one.name].sentence)] if one.name in found.tested else []
     if found.spending:
         parts += ["## How each method spends entropy", cell(entropy.sentence(found.spending))]
         parts += [write_markdown(*entropy.trajectories_table(found.spending))]

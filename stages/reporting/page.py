@@ -52,7 +52,6 @@ def html(report: Report) -> str:
     return environment.get_template("page.html.j2").render(
         report=report,
         tells=contents.tells(report),
-        headline=ladder.headline(report.rungs),
         remarks=ladder.remarks(report.rungs),
         fates=transcripts.FATES,
         tables=tables,
