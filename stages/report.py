@@ -61,6 +61,7 @@ def read_experiment(name: str, config: Mapping[str, Any]) -> Experiment:
         references=read_references(config.get("references", {})),
         svg=canvas.inline((summary / "curves.svg").read_text(encoding="utf-8"), name),
         leaderboard_svg=canvas.inline(board.read_text(encoding="utf-8"), f"{name}-board") if board.is_file() else "",
+        board=config.get("board") or {},
         stories=transcripts.stories(rollouts),
     )
 

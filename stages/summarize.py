@@ -66,7 +66,14 @@ def summarize(
     if chosen["values"] != order[0].values:
         raise DataError(f"{winner}: says {chosen['values']}, the runs say {dict(order[0].values)}; run select again")
     references = read_references(planned.get("references", {}))
-    shown = Experiment(name, experiment["stage"], experiment.get("description") or "", order, references)
+    shown = Experiment(
+        name,
+        experiment["stage"],
+        experiment.get("description") or "",
+        order,
+        references,
+        board=planned.get("board") or {},
+    )
     rows = tables.run_rows(order) + tables.seed_rows(order) + tables.reference_rows(references)
     with new_directory(out) as folder:
         (folder / "table.csv").write_text(tables.write_csv(rows), encoding="utf-8")

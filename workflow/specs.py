@@ -107,7 +107,31 @@ def selection(config: Config, experiment: str) -> Spec:
 
 
 def summary(config: Config, experiment: str) -> Spec:
-    return {**selection(config, experiment), "stage": "summarize", "references": references(config, experiment)}
+    own = {"references": references(config, experiment), "board": board(config, experiment)}
+    return {**selection(config, experiment), "stage": "summarize", **own}
+
+
+def board(config: Config, experiment: str) -> Spec:
+    """What an accuracy board asks of runs with a budget of seconds beside their values: where the policy and
+    the data come from, those that were chosen from others by what they were chosen from. Empty for other runs."""
+    runs = config.runs[experiment].values()
+    if all(values.get("max_seconds") is None for values in runs):
+        return {}
+    used = sorted({values[key] for values in runs for key in ("train", "validation")})
+    stage = config.experiments[experiment].stage
+    return {"stage": stage, "model": _plain(config.model), "data": {name: _origin(config, name) for name in used}}
+
+
+def _origin(config: Config, dataset: str) -> Spec:
+    source, chosen = config.data[dataset], {}
+    while isinstance(source, (Curated, PassRate)):
+        if isinstance(source, PassRate):
+            chosen = {"chosen_by": source.evaluation}
+            dataset = config.evaluations[source.evaluation].dataset
+        else:
+            dataset = source.dataset
+        source = config.data[dataset]
+    return {**_plain(source), "name": dataset, **chosen}
 
 
 def references(config: Config, experiment: str) -> dict[str, Spec]:
@@ -155,6 +179,7 @@ def report(config: Config, page: str) -> Spec:
                 "winner": paths.winner(results, name),
                 "runs": {run: paths.run(results, name, run) for run in config.runs[name]},
                 "references": references(config, name),
+                "board": board(config, name),
             }
             for name, experiment in config.experiments.items()
             if name in pages.experiments(config, page)

@@ -77,6 +77,7 @@ class Experiment:
     references: Sequence[Reference] = ()
     svg: str = ""
     leaderboard_svg: str = ""
+    board: Mapping[str, Any] = field(default_factory=dict)  # what the rules of a board ask about, see board.py
     stories: transcripts.Stories | None = None
 
     @property
@@ -105,7 +106,7 @@ class Experiment:
 
     @property
     def leaderboard(self) -> leaderboard.Entry | None:
-        return leaderboard.entry(self.name, self.description, self.order)
+        return leaderboard.entry(self.name, self.description, self.order, self.board)
 
 
 @dataclass(frozen=True)

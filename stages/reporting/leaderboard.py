@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stages.reporting import canvas, wording
+from stages.reporting import board, canvas, wording
 from stages.reporting.lines import SECONDS, budget, line, time_unit
 from stages.reporting.measures import ANSWERS
 from stages.reporting.runs import Configuration, Run, mean, measured
@@ -14,13 +14,12 @@ from stages.reporting.tables import cell
 
 HEADER = ("accuracy", "name", "link to curve", "description")
 CURVE = "leaderboard.png"
-# What the board measures with; a row measured otherwise is another number.
-OFFICIAL = {"reward": "r1_zero", "prompt": "r1_zero", "sampling_temperature": 1.0, "sampling_max_tokens": 1024}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The winner at its last validation within the budget, mean over seeds. `faults`: why the row is not valid."""
+    """The winner at its last validation within the budget, mean over seeds. `faults`: why the course's board would not
+    take the row; `unchecked`: what it asks for and nothing here can tell."""
 
     name: str
     description: str
@@ -31,11 +30,16 @@ class Entry:
     step: int
     values: Mapping[str, Any]
     seeds: tuple[Any, ...]
+    whole: bool  # whether validation was on all there is
     faults: tuple[str, ...]
+    unchecked: tuple[str, ...]
 
 
-def entry(name: str, description: str, order: Sequence[Configuration]) -> Entry | None:
-    """The row of an experiment's winner; None where its runs have no budget or answer no questions."""
+def entry(
+    name: str, description: str, order: Sequence[Configuration], context: Mapping[str, Any] | None = None
+) -> Entry | None:
+    """The row of an experiment's winner; None where its runs have no budget or answer no questions. `context`: as
+    board.py reads it."""
     best, limit = order[0], budget(order)
     if limit is None or best.measure != ANSWERS:
         return None
@@ -51,7 +55,9 @@ def entry(name: str, description: str, order: Sequence[Configuration]) -> Entry 
         step=max((row["step"] for row in last), default=0),
         values=best.runs[0].values,
         seeds=tuple(run.seed for run in best.runs),
-        faults=tuple(_faults(best, last)),
+        whole=_whole(best, last),
+        faults=tuple(board.faults(best, last, context or {})),
+        unchecked=tuple(board.unchecked(best, context or {})),
     )
 
 
@@ -61,33 +67,23 @@ def _last_within(run: Run, limit: float) -> dict[str, Any] | None:
     return rows[-1] if rows else None
 
 
-def _faults(best: Configuration, last: Sequence[Mapping[str, Any]]) -> list[str]:
-    values = best.runs[0].values
-    said = [] if len(last) == len(best.runs) else ["a run had no validation that ended within the budget"]
-    asked = values.get("num_validation_examples")
-    if asked != "full" and not all((row["num_examples"] or 0) < (asked or 0) for row in last):
-        said.append(
-            f"validation was on the first {asked} examples, not known to be all of them; "
-            "set num_validation_examples: full"
-        )
-    for key, wanted in OFFICIAL.items():
-        if values.get(key) != wanted:
-            said.append(f"{key} is {wording.number(values.get(key))}, the board's is {wording.number(wanted)}")
-    return said
+def _whole(best: Configuration, last: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the validation set was asked for in full, or had fewer questions than were asked for."""
+    asked = best.runs[0].values.get("num_validation_examples")
+    return asked == "full" or all((row["num_examples"] or 0) < (asked or 0) for row in last)
 
 
 def row(one: Entry) -> list[str]:
-    """The cells under HEADER. A row that is not valid says so in itself, so that it is not handed in by mistake."""
+    """The cells under HEADER. One that the course's board would not take says so in itself, so that it is not handed in
+    by mistake."""
     accuracy = "–" if one.accuracy is None else wording.percent(one.accuracy, 2)
-    description = f"NOT VALID. {one.description}".rstrip() if one.faults else one.description
+    description = f"NOT FOR THE COURSE'S BOARD. {one.description}".rstrip() if one.faults else one.description
     return [accuracy, one.name, f"[curve]({CURVE})", description]
 
 
 def facts(one: Entry) -> list[str]:
     """How the accuracy was measured, one statement each."""
-    full = (
-        "the full validation set" if not any("num_validation_examples" in fault for fault in one.faults) else "a part"
-    )
+    full = "the full validation set" if one.whole else "the first of them, not known to be all"
     values, many = one.values, len(one.seeds) > 1
     return [
         f"Accuracy: answer reward on {one.questions} validation examples ({full}) at the last validation that ended "
@@ -100,7 +96,13 @@ def facts(one: Entry) -> list[str]:
 
 
 def verdict(one: Entry) -> str:
-    return f"Not a valid row of the board: {'; '.join(one.faults)}." if one.faults else "A valid row of the board."
+    """What the row is: of this ladder's own board, or fit for the course's as far as that can be told from here."""
+    if one.faults:
+        return f"A row of this ladder's own board. It is none of the course's: {'; '.join(one.faults)}."
+    return (
+        f"Nothing that was checked ({board.CHECKED}) keeps this row from the course's board. Not checked: "
+        f"{'; '.join(one.unchecked)}."
+    )
 
 
 def markdown(one: Entry) -> str:

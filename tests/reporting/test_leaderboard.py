@@ -1,6 +1,7 @@
 import pytest
 
 from stages.reporting import leaderboard
+from stages.reporting.board import CHECKED
 from stages.reporting.lines import budget
 from stages.reporting.runs import Configuration, Run, configurations, ranked
 from tests.reporting.build import validation
@@ -12,15 +13,24 @@ OFFICIAL = {
     "prompt": "r1_zero",
     "sampling_temperature": 1.0,
     "sampling_max_tokens": 1024,
+    "start_from": None,
+    "train": "train",
+    "validation": "validation",
 }
+MATH = {name: {"source": "math", "path": f"{name}.jsonl", "name": name} for name in ("train", "validation")}
+CONTEXT = {"stage": "grpo", "model": {"hub": "Qwen/Qwen2.5-Math-1.5B", "revision": "4a83"}, "data": MATH}
 
 
-def order_of(*seeds, **changes):
+def order_of(*seeds, questions=5000, gpus=2, **changes):
     """One configuration; each seed is its list of (hours, answer reward)."""
     runs = []
     for seed, points in enumerate(seeds):
-        rows = tuple(validation(at, score, seconds=3600.0 * hours) for at, (hours, score) in enumerate(points))
-        runs.append(Run(f"seed={seed}", OFFICIAL | {"seed": seed} | changes, validation=rows))
+        rows = tuple(
+            validation(at, score, seconds=3600.0 * hours, num_examples=questions)
+            for at, (hours, score) in enumerate(points)
+        )
+        values = OFFICIAL | {"seed": seed} | changes
+        runs.append(Run(f"seed={seed}", values, validation=rows, hardware={"gpus": gpus}))
     return ranked(configurations(runs, {}))
 
 
@@ -28,19 +38,21 @@ LATE = [(0.0, 0.1), (2.0, 0.4), (3.9, 0.625), (4.1, 0.9)]
 
 
 def test_the_accuracy_is_that_of_the_last_validation_within_the_budget():
-    one = leaderboard.entry("board", "Everything we know.", order_of(LATE))
-    assert (one.accuracy, one.questions, one.step, one.seconds) == (0.625, 100, 2, 3.9 * 3600)
+    one = leaderboard.entry("board", "Everything we know.", order_of(LATE), CONTEXT)
+    assert (one.accuracy, one.questions, one.step, one.seconds) == (0.625, 5000, 2, 3.9 * 3600)
     assert one.faults == ()
     assert leaderboard.markdown(one).splitlines() == [
         "| accuracy | name | link to curve | description |",
         "| --- | --- | --- | --- |",
         "| 62.50 % | board | [curve](leaderboard.png) | Everything we know. |",
         "",
-        "- Accuracy: answer reward on 100 validation examples (the full validation set) at the last validation that "
+        "- Accuracy: answer reward on 5000 validation examples (the full validation set) at the last validation that "
         "ended within the budget of 4.0 h: step 2, after 3.9 h; seed 0.",
         "- Sampling: temperature 1, at most 1024 tokens; prompt r1_zero, reward r1_zero.",
         "",
-        "A valid row of the board.",
+        f"Nothing that was checked ({CHECKED}) keeps this row from the course's board. "
+        "Not checked: that the rows of train and validation are MATH's own, and no question of validation stands in "
+        "train; that the GPUs are H100s.",
     ]
 
 
@@ -60,29 +72,63 @@ def test_the_winner_of_several_is_named_behind_the_description():
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"num_validation_examples": 100}, "the first 100 examples, not known to be all of them"),
+        ({"questions": 512}, "validation was on 512 questions, the board's is on all 5000"),
         ({"reward": "question_only"}, "reward is question_only, the board's is r1_zero"),
+        ({"prompt": "question_only"}, "prompt is question_only, the board's is r1_zero"),
         ({"sampling_temperature": 0.6}, "sampling_temperature is 0.6, the board's is 1"),
         ({"sampling_max_tokens": 40}, "sampling_max_tokens is 40, the board's is 1024"),
         ({"max_seconds": -1.0}, "a run had no validation that ended within the budget"),
+        ({"max_seconds": 28800.0}, "the budget is 8.0 h, the board's is 4.0 h"),
+        ({"gpus": 4}, "a run had 4 GPUs, the board's have 2"),
+        ({"start_from": "sft_sizes"}, "training starts from the winner of sft_sizes, the board's from Qwen/"),
+        ({"train": "word_problems"}, "train is gsm8k_train (source gsm8k), the board's is of MATH"),
+        ({"validation": "word_problems"}, "validation is gsm8k_train (source gsm8k), the board's is of MATH"),
     ],
 )
-def test_a_row_measured_otherwise_says_that_it_is_not_valid(changes, fault):
-    one = leaderboard.entry("board", "How | it was done.", order_of(LATE, **changes))
-    assert fault in leaderboard.verdict(one)
+def test_a_row_measured_otherwise_says_whose_board_it_is_of(changes, fault):
+    data = MATH | {"word_problems": {"source": "gsm8k", "path": "x", "name": "gsm8k_train"}}
+    one = leaderboard.entry("board", "How | it was done.", order_of(LATE, **changes), CONTEXT | {"data": data})
+    assert [said for said in one.faults if said.startswith(fault)]
     text = leaderboard.markdown(one)
-    assert "| NOT VALID. How \\| it was done. |" in text
-    assert "**Not a valid row of the board: " in text
+    assert "| NOT FOR THE COURSE'S BOARD. How \\| it was done. |" in text
+    assert "**A row of this ladder's own board. It is none of the course's: " in text
 
 
-def test_fewer_examples_than_asked_for_are_all_there_are():
-    one = leaderboard.entry("board", "", order_of(LATE, num_validation_examples=1024))
+@pytest.mark.parametrize(
+    ("model", "fault"),
+    [
+        ({"pretrain": {"n_steps": 1200}}, "the policy is one made here, the board's is Qwen/Qwen2.5-Math-1.5B"),
+        ({"hub": "Qwen/Qwen2.5-Math-7B"}, "the policy is Qwen/Qwen2.5-Math-7B, the board's is Qwen/Qwen2.5-Math-1.5B"),
+    ],
+)
+def test_another_policy_is_another_board(model, fault):
+    assert leaderboard.entry("board", "", order_of(LATE), CONTEXT | {"model": model}).faults == (fault,)
+
+
+def test_what_was_not_checked_is_named():
+    own = {"train": {"source": "jsonl", "path": "mine.jsonl", "name": "mine", "chosen_by": "pass_rates"}}
+    context = {"stage": "sft", "model": {"path": "qwen"}, "data": MATH | own}
+    one = leaderboard.entry("board", "", order_of(LATE), context)
     assert one.faults == ()
+    for said in (
+        "that the folder qwen holds Qwen/Qwen2.5-Math-1.5B as it was published",
+        "that the rows of mine and validation are MATH's own",
+        "that no stronger model wrote the responses that it imitates",
+        "the time that choosing questions took (evaluation pass_rates), which its budget leaves out",
+        "that the GPUs are H100s",
+    ):
+        assert said in leaderboard.verdict(one)
+    nothing_known = leaderboard.entry("board", "", order_of(LATE))
+    assert nothing_known.unchecked[:2] == (
+        "which policy training starts from",
+        "which data it trains on and validates on",
+    )
 
 
 def test_a_part_of_the_set_is_called_a_part():
-    one = leaderboard.entry("board", "", order_of(LATE, num_validation_examples=100))
-    assert "100 validation examples (a part)" in leaderboard.facts(one)[0]
+    for asked, said in ((100, "(the first of them, not known to be all)"), (101, "(the full validation set)")):
+        one = leaderboard.entry("board", "", order_of(LATE, questions=100, num_validation_examples=asked))
+        assert f"100 validation examples {said}" in leaderboard.facts(one)[0]
 
 
 def test_without_a_budget_there_is_no_row():
