@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stages.records import DataError
-from stages.reporting.wording import wilson
+from stages.reporting.statistics import wilson
 
 Row = Mapping[str, Any]
 UNPARSED = "unparsed"

@@ -8,7 +8,18 @@ from functools import cached_property
 from typing import Any
 
 from stages.reporting import buckets as bucketing
-from stages.reporting import entropy, hours, judged, ladder, leaderboard, rounds, tested, transcripts, wording
+from stages.reporting import (
+    entropy,
+    hours,
+    judged,
+    ladder,
+    leaderboard,
+    rounds,
+    statistics,
+    tested,
+    transcripts,
+    wording,
+)
 from stages.reporting import readings as reading
 from stages.reporting.judged import Judged
 from stages.reporting.ladder import Rung
@@ -55,11 +66,10 @@ class Evaluated:
             length = wording.fixed(self.metrics["length"], 0)
             told = " ".join(one.sentence for one in self.judgements) or "No judge has decided about them."
             return f"{len(self.rows)} responses of {length} tokens on average, which no rule grades. {told}"
-        right = sum(row["verdict"] == "correct" for row in self.rows)
         found = sum(row["verdict"] in ("correct", "wrong") for row in self.rows)
         return (
-            f"{wording.counted(right, len(self.rows))} responses are right; in {found} an answer could be found "
-            f"({wording.percent(found / max(1, len(self.rows)))})."
+            f"{wording.counted(statistics.by_question(self.rows))} responses are right; in {found} an answer could be "
+            f"found ({wording.percent(found / max(1, len(self.rows)))})."
         )
 
 
@@ -150,7 +160,7 @@ class Report:
         graded = [one for one in self.evaluations if one.graded]
         if found := self.tested:
             return tested.rungs(list(found.values()), self.tests, graded)
-        measured = {one.name: ladder.from_evaluation(one.name, one.values, one.metrics) for one in graded}
+        measured = {one.name: ladder.from_evaluation(one.name, one.values, one.metrics, one.rows) for one in graded}
         of_base = [one.name for one in graded if one.values.get("model", "base") == "base"]
         answering = [one for one in self.experiments if one.measure == ANSWERS]
         return [

@@ -9,11 +9,12 @@ from typing import Any
 
 from stages.examples import drawn
 from stages.judging.verdicts import MEASURES
-from stages.reporting import wording
+from stages.reporting import statistics, wording
 from stages.tasks.mmlu_answers import subject_of
 
 Row = Mapping[str, Any]
 Table = tuple[list[str], list[list[Any]]]
+Parts = dict[str, dict[str, list[float]]]  # part -> question -> whether each response is good
 EXAMPLES = {"response": 2, "baseline": 10, "safe": 2, "unsafe": 10, "unparsed": 5}  # shown of each verdict
 LEGEND = (
     "Win rate: each response meets the baseline's twice, once in either order, and each verdict counts half. In both "
@@ -60,35 +61,35 @@ class Judged:
     @property
     def categories(self) -> Table | None:
         """Share safe in each part of the benchmark; None where it has no parts."""
-        found: dict[str, list[Row]] = defaultdict(list)
+        found: Parts = defaultdict(lambda: defaultdict(list))
         for row in self.rows:
             if row["category"] is not None and row["verdict"] != "unparsed":
-                found[row["category"]].append(row)
-        counted = {name: (sum(row["verdict"] == "safe" for row in rows), len(rows)) for name, rows in found.items()}
-        return shares("harm area", "share safe", counted) if counted else None
+                found[row["category"]][row["example_id"]].append(row["verdict"] == "safe")
+        return shares("harm area", "share safe", found) if found else None
 
 
-def shares(part: str, measure: str, counted: Mapping[str, tuple[int, int]]) -> Table:
-    """One row for each part, by name, from (how many, of how many); then all together."""
-    everything = tuple(map(sum, zip(*counted.values(), strict=True)))
-    rows = [[name, *_share(*counted[name])] for name in sorted(counted)]
-    return [part, measure, "95 % interval", "responses"], [*rows, ["all", *_share(*everything)]]
+def shares(part: str, measure: str, found: Parts) -> Table:
+    """One row for each part, by name; then all together."""
+    everything = {(name, question): said for name, part in found.items() for question, said in part.items()}
+    rows = [[name, *_share(found[name])] for name in sorted(found)]
+    return [part, measure, "95 % interval", "responses"], [*rows, ["all", *_share(everything)]]
 
 
-def _share(good: int, total: int) -> list[Any]:
-    low, high = wording.wilson(good, total)
+def _share(questions: Mapping[Any, Sequence[float]]) -> list[Any]:
+    good, total = statistics.total(questions)
+    low, high = statistics.of_questions(questions)
     return [wording.fixed(good / total), f"{wording.fixed(low)} to {wording.fixed(high)}", total]
 
 
 def subjects(rows: Iterable[Row]) -> Table | None:
     """Accuracy in each subject of MMLU; None for rows of anything else."""
-    found: dict[str, list[bool]] = defaultdict(list)
+    found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         subject = subject_of(row["ground_truth"])
         if subject is not None:
-            found[subject].append(row["verdict"] == "correct")
-    counted = {name: (sum(right), len(right)) for name, right in found.items()}
-    return shares("subject", "accuracy", counted) if counted else None
+            found[subject].append(row)
+    parts = {name: statistics.by_question(own) for name, own in found.items()}
+    return shares("subject", "accuracy", parts) if parts else None
 
 
 def table(judged: Iterable[tuple[str, str, Judged]]) -> Table:

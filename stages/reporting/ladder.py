@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stages.reporting import wording
+from stages.reporting import statistics, wording
 from stages.reporting.runs import Configuration, by_value, column, mean
 
 KINDS = {
@@ -36,10 +36,12 @@ class Rung:
     start: float | None = None
 
 
-def from_evaluation(name: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> Rung:
-    """`row` is the evaluation's one METRICS row."""
+def from_evaluation(
+    name: str, values: Mapping[str, Any], row: Mapping[str, Any], graded: Iterable[Mapping[str, Any]]
+) -> Rung:
+    """`row` is the evaluation's one METRICS row, `graded` its ROLLOUTS rows."""
     trials = row["num_examples"] or 0
-    low, high = wording.wilson((row["answer_reward"] or 0.0) * trials, trials)
+    low, high = statistics.of_questions(statistics.by_question(graded))
     return Rung(
         name=name,
         kind="zero-shot" if values.get("model", "base") == "base" else f"winner of {values['model']}",
@@ -57,7 +59,7 @@ def from_configuration(experiment: str, stage: str, one: Configuration, keys: Se
     """The interval is that of one validation set of this size: seeds share the questions, so they do not narrow it."""
     rows = one.runs[0].validation
     trials = (column(rows, "num_examples") or [0])[-1]
-    low, high = wording.wilson(one.score * trials, trials)
+    low, high = statistics.wilson(one.score * trials, trials)
     formats = [value for run in one.runs for value in column(run.validated[-3:], "format_reward")]
     starts = [run.start for run in one.runs if run.start is not None]
     values = one.runs[0].values

@@ -71,7 +71,7 @@ def tested(
 
 
 def rung_of(one: Evaluated) -> Rung:
-    return ladder.from_evaluation(one.name, one.values, one.metrics)
+    return ladder.from_evaluation(one.name, one.values, one.metrics, one.rows)
 
 
 def _asked_alike(one: Evaluated, winner: Configuration) -> bool:

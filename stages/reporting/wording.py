@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from stages.reporting import statistics
 from stages.reporting.runs import Configuration, Run, column, mean
-
-Z95 = 1.959963984540054
 
 
 def number(value: Any) -> str:
@@ -42,27 +41,15 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def wilson(successes: float, trials: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a proportion; (0, 1) without trials.
-
-    Unlike the normal approximation it stays inside [0, 1] and keeps a width at 0 of n (Wilson 1927).
-    """
-    if trials <= 0:
-        return 0.0, 1.0
-    share, z2 = successes / trials, Z95**2
-    centre = (share + z2 / (2 * trials)) / (1 + z2 / trials)
-    half = Z95 / (1 + z2 / trials) * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
-    low = 0.0 if successes <= 0 else max(0.0, centre - half)
-    return low, 1.0 if successes >= trials else min(1.0, centre + half)
-
-
-def counted(successes: int, trials: int) -> str:
-    """`14 of 256 (5.5 %; 95 % interval 3.3 % to 9.0 %)`"""
+def counted(questions: Mapping[Any, Sequence[float]]) -> str:
+    """Of what is right, question -> each of its responses: `14 of 256 (5.5 %; 95 % interval 3.3 % to 9.0 %)`"""
+    successes, trials = statistics.total(questions)
     if not trials:
         return "0 of 0"
-    low, high = wilson(successes, trials)
-    interval = f"95 % interval {percent(low)} to {percent(high)}"
-    return f"{successes} of {trials} ({percent(successes / trials)}; {interval})"
+    low, high = statistics.of_questions(questions)
+    over = "" if trials == len(questions) else f" over {len(questions)} questions"
+    interval = f"95 % interval{over} {percent(low)} to {percent(high)}"
+    return f"{successes:.0f} of {trials} ({percent(successes / trials)}; {interval})"
 
 
 def varying(found: Sequence[Configuration]) -> list[str]:
@@ -141,8 +128,8 @@ def _trust(best: Configuration, second: Configuration) -> str:
     questions = min((column(run.validation, "num_examples") or [0])[-1] for run in (best.runs[0], second.runs[0]))
     if not questions or not best.measure.items:
         return "One seed each: the order may be chance."
-    low = wilson(best.score * questions, questions)[0]
-    high = wilson(second.score * questions, questions)[1]
+    low = statistics.wilson(best.score * questions, questions)[0]
+    high = statistics.wilson(second.score * questions, questions)[1]
     verdict = "do not overlap" if low > high else "overlap, so the order may be chance"
     return f"One seed; with {questions} validation {best.measure.items} the 95 % intervals of the two {verdict}."
 

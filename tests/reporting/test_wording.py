@@ -5,6 +5,7 @@ import pytest
 from stages.reporting import wording
 from stages.reporting.ladder import Rung, headline, in_order, remarks, rungs_of
 from stages.reporting.runs import configurations, ranked
+from stages.reporting.statistics import wilson
 from tests.reporting.test_runs import SWEEP, run
 
 
@@ -30,18 +31,12 @@ def test_values_are_written_as_people_write_them(value, text):
     assert wording.number(value) == text
 
 
-@pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
-    # by hand: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n) with z = 1.96
-    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634), (0, 1319, 0.0, 0.0029), (0, 0, 0.0, 1.0)],
-)
-def test_wilson_interval(successes, trials, low, high):
-    assert wording.wilson(successes, trials) == pytest.approx((low, high), abs=5e-5)
-
-
 def test_counts_come_with_their_interval():
-    assert wording.counted(0, 1319) == "0 of 1319 (0.0 %; 95 % interval 0.0 % to 0.3 %)"
-    assert wording.counted(0, 0) == "0 of 0"
+    assert wording.counted({n: [0.0] for n in range(1319)}) == "0 of 1319 (0.0 %; 95 % interval 0.0 % to 0.3 %)"
+    assert wording.counted({}) == "0 of 0"
+    # 1, 1, 0 and 0 of two: as good as four questions, 2 of 4 right
+    several = {"a": [1.0, 1.0], "b": [1.0, 1.0], "c": [0.0, 0.0], "d": [0.0, 0.0]}
+    assert wording.counted(several) == "4 of 8 (50.0 %; 95 % interval over 4 questions 15.0 % to 85.0 %)"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +97,7 @@ def test_the_ladder_shows_every_sft_variant_and_only_the_winner_of_grpo():
     assert [rung.name for rung in rungs_of("x", "sft", order)] == ["x: learning_rate = 3e-4", "x: learning_rate = 1e-3"]
     (rung,) = rungs_of("x", "grpo", order)
     assert (rung.answer_reward, rung.questions, rung.note) == (pytest.approx(0.6), 100, "best of 2, 1 seed")
-    assert (rung.low, rung.high) == pytest.approx(wording.wilson(60, 100))
+    assert (rung.low, rung.high) == pytest.approx(wilson(60, 100))
     assert "answers 60.0 % of the 100 questions" in headline([rung])
     assert "it was 20.0 %" in headline([rung])
     assert headline([]) == ""
