@@ -15,11 +15,12 @@ from stages import records
 from stages.console import run, say
 from stages.records import JUDGED, JUDGEMENTS, METRICS, DataError
 from stages.reporting import canvas, curves, entropy, ladder, page, transcripts
+from stages.reporting.choice import choose
 from stages.reporting.contents import Evaluated, Experiment, Report
 from stages.reporting.judged import Judged
 from stages.reporting.markdown import report as as_markdown
 from stages.reporting.references import read_references
-from stages.reporting.runs import configurations, ranked, read_planned
+from stages.reporting.runs import configurations, read_planned
 from stages.store import write_text
 from stages.strict import read_spec
 
@@ -49,15 +50,15 @@ def hardware(path: Path) -> dict[str, Any]:
 
 
 def read_experiment(name: str, config: Mapping[str, Any]) -> Experiment:
-    order = ranked(configurations(read_planned(config["runs"]), config))
-    rollouts = transcripts.read_rollouts(order[0].runs[0].folder / "generations.parquet")
+    choice = choose(configurations(read_planned(config["runs"]), config), config)
+    rollouts = transcripts.read_rollouts(choice.winner.runs[0].folder / "generations.parquet")
     summary = Path(config["summary"])
     board = summary / "leaderboard.svg"  # there where the experiment has a budget
     return Experiment(
         name=name,
         stage=config["stage"],
         description=config.get("description") or "",
-        order=order,
+        choice=choice,
         references=read_references(config.get("references", {})),
         svg=canvas.inline((summary / "curves.svg").read_text(encoding="utf-8"), name),
         leaderboard_svg=canvas.inline(board.read_text(encoding="utf-8"), f"{name}-board") if board.is_file() else "",

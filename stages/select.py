@@ -1,4 +1,5 @@
-"""Choose the winner of an experiment: the configuration that later experiments inherit.
+"""Choose the winner of an experiment: the configuration that later experiments inherit. It is the default, unless
+another is ahead of it by more than chance explains (reporting/choice.py).
 
     python -m stages.select --spec results/…/spec.json --out results/winners/<experiment>.json RUN_DIR...
 
@@ -17,7 +18,8 @@ import typer
 
 from stages.console import run, say
 from stages.reporting import wording
-from stages.reporting.runs import configurations, ranked, read_runs
+from stages.reporting.choice import choose
+from stages.reporting.runs import configurations, read_runs
 from stages.store import write_json
 from stages.strict import read_spec
 
@@ -27,11 +29,12 @@ def select(
     spec: Annotated[Path, typer.Option(help="Specification: the experiment and its runs.")],
     out: Annotated[Path, typer.Option(help="Winner file to write.")],
 ) -> None:
-    """Write the swept values of the best configuration of an experiment."""
+    """Write the swept values of the configuration of an experiment that is passed on."""
     planned = read_spec(spec)
-    order = ranked(configurations(read_runs(planned["runs"], run_dirs), planned["experiment"]))
-    write_json(out, {"experiment": planned["name"], "run": order[0].path, "values": dict(order[0].values)})
-    say(f"{planned['name']}: {wording.outcome(order)}")
+    plan = planned["experiment"]
+    choice = choose(configurations(read_runs(planned["runs"], run_dirs), plan), plan)
+    write_json(out, {"experiment": planned["name"], "run": choice.winner.path, "values": dict(choice.winner.values)})
+    say(f"{planned['name']}: {wording.outcome(choice)}")
 
 
 if __name__ == "__main__":

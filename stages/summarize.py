@@ -14,24 +14,26 @@ import typer
 from stages.console import run, say
 from stages.records import DataError
 from stages.reporting import canvas, curves, leaderboard, markdown, tables, transcripts, wording
+from stages.reporting.choice import Choice, choose
 from stages.reporting.contents import Experiment
 from stages.reporting.references import read_references
-from stages.reporting.runs import Configuration, configurations, ranked, read_runs
+from stages.reporting.runs import Configuration, configurations, read_runs
 from stages.store import new_directory, write_json
 from stages.strict import read_spec
 
 
-def winner_facts(name: str, order: Sequence[Configuration]) -> dict[str, Any]:
-    """The winner with its score and the runner-up's: what the winners file leaves out to keep its bytes."""
-    best, measure = order[0], order[0].measure
+def winner_facts(name: str, choice: Choice) -> dict[str, Any]:
+    """The winner with its score and that of the best other: what the winners file leaves out to keep its bytes."""
+    best, measure = choice.winner, choice.winner.measure
     facts: dict[str, Any] = {"experiment": name, "run": best.path, "values": dict(best.values)}
     facts |= {"metric": measure.column}
     facts |= {"score": best.score, "seeds": [one.seed for one in best.runs], "scores": best.scores}
-    if len(order) > 1:
-        second = order[1]
+    facts |= {"decided": choice.decided, "default": dict(choice.declared.values)}
+    if len(choice.arms) > 1:
+        second = choice.order[1]
         facts["runner_up"] = {"run": second.path, "values": dict(second.values), "score": second.score}
         facts["lead"] = measure.ahead(best.score, second.score)
-    return facts | {"sentence": wording.outcome(order)}
+    return facts | {"sentence": wording.outcome(choice)}
 
 
 def transcript_text(name: str, order: Sequence[Configuration]) -> str:
@@ -61,7 +63,8 @@ def summarize(
     leaderboard.md, leaderboard.svg and leaderboard.png of one with a wall-clock budget."""
     planned = read_spec(spec)
     name, experiment = planned["name"], planned["experiment"]
-    order = ranked(configurations(read_runs(planned["runs"], run_dirs), experiment))
+    choice = choose(configurations(read_runs(planned["runs"], run_dirs), experiment), experiment)
+    order = choice.order
     chosen = read_spec(winner)
     if chosen["values"] != order[0].values:
         raise DataError(f"{winner}: says {chosen['values']}, the runs say {dict(order[0].values)}; run select again")
@@ -70,7 +73,7 @@ def summarize(
         name,
         experiment["stage"],
         experiment.get("description") or "",
-        order,
+        choice,
         references,
         board=planned.get("board") or {},
     )
@@ -78,13 +81,13 @@ def summarize(
     with new_directory(out) as folder:
         (folder / "table.csv").write_text(tables.write_csv(rows), encoding="utf-8")
         (folder / "table.md").write_text(markdown.experiment(shown), encoding="utf-8")
-        write_figure(folder, "curves", curves.experiment_figure(name, order, references))
-        write_json(folder / "winner.json", winner_facts(name, order))
+        write_figure(folder, "curves", curves.experiment_figure(name, order[: len(choice.arms)], references))
+        write_json(folder / "winner.json", winner_facts(name, choice))
         (folder / "transcripts.md").write_text(transcript_text(name, order), encoding="utf-8")
         if shown.leaderboard:
             (folder / "leaderboard.md").write_text(leaderboard.markdown(shown.leaderboard), encoding="utf-8")
             write_figure(folder, "leaderboard", leaderboard.figure(name, order[0], shown.leaderboard.budget))
-    say(f"{name}: {wording.outcome(order)}")
+    say(f"{name}: {wording.outcome(choice)}")
 
 
 if __name__ == "__main__":

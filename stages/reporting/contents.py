@@ -21,6 +21,7 @@ from stages.reporting import (
     wording,
 )
 from stages.reporting import readings as reading
+from stages.reporting.choice import Choice
 from stages.reporting.judged import Judged
 from stages.reporting.ladder import Rung
 from stages.reporting.measures import ANSWERS, Measure
@@ -75,7 +76,8 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment: its ranked configurations, what they are shown beside, its figures, transcripts of its best run.
+    """One experiment: its configurations and which is passed on, what they are shown beside, its figures, transcripts
+    of the winner's first run.
 
     `leaderboard_svg` is empty where its runs have no wall-clock budget.
     """
@@ -83,7 +85,7 @@ class Experiment:
     name: str
     stage: str
     description: str
-    order: Sequence[Configuration]
+    choice: Choice
     references: Sequence[Reference] = ()
     svg: str = ""
     leaderboard_svg: str = ""
@@ -91,8 +93,13 @@ class Experiment:
     stories: transcripts.Stories | None = None
 
     @property
+    def order(self) -> Sequence[Configuration]:
+        """The configuration that is passed on, then the others, best first."""
+        return self.choice.order
+
+    @property
     def outcome(self) -> str:
-        return wording.outcome(self.order)
+        return wording.outcome(self.choice)
 
     @property
     def measure(self) -> Measure:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stages.reporting import statistics, wording
-from stages.reporting.runs import Configuration, by_value, column, mean
+from stages.reporting import comparison, statistics, wording
+from stages.reporting.runs import Configuration, by_value, column, mean, ranked
 
 KINDS = {
     "sft": "SFT",
@@ -56,10 +56,8 @@ def from_evaluation(
 
 
 def from_configuration(experiment: str, stage: str, one: Configuration, keys: Sequence[str], note: str) -> Rung:
-    """The interval is that of one validation set of this size: seeds share the questions, so they do not narrow it."""
-    rows = one.runs[0].validation
-    trials = (column(rows, "num_examples") or [0])[-1]
-    low, high = statistics.wilson(one.score * trials, trials)
+    trials = comparison.asked(one.runs[0])
+    low, high = comparison.interval(one)
     formats = [value for run in one.runs for value in column(run.validated[-3:], "format_reward")]
     starts = [run.start for run in one.runs if run.start is not None]
     values = one.runs[0].values
@@ -85,7 +83,8 @@ def rungs_of(experiment: str, stage: str, order: Sequence[Configuration]) -> lis
     shown = by_value(order) if stage == "sft" else order[:1]
     rungs = []
     for one in shown:
-        best = f"best of {len(order)}" if one is order[0] and len(order) > 1 else ""
+        place = f"best of {len(order)}" if one is ranked(order)[0] else f"passed on of {len(order)}, undecided"
+        best = place if one is order[0] and len(order) > 1 else ""
         note = ", ".join(filter(None, (best, "" if one.finished else "did not finish", _seeds(one))))
         rungs.append(from_configuration(experiment, stage, one, keys, note))
     return rungs

@@ -18,7 +18,8 @@ def experiment(one: Experiment, level: int = 1) -> str:
         said = [*leaderboard.facts(one.leaderboard), leaderboard.verdict(one.leaderboard)]
         parts += [f"{below} Within the budget", *map(cell, said)]
     parts += [
-        f"{below} Configurations (mean over seeds, range of the {one.measure.when} {one.measure.short} in brackets)"
+        f"{below} Configurations (mean over seeds, range of the {one.measure.when} {one.measure.short} in brackets; "
+        "what is passed on stands first)"
     ]
     parts += [write_markdown(*tables.configuration_table(one.order, one.references)), f"{below} Runs"]
     parts += [write_markdown(*tables.run_table(one.order, one.references))]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from stages import records
-from stages.records import METRICS, DataError
+from stages.records import METRICS, ROLLOUTS, DataError
 from stages.reporting.measures import ANSWERS, Measure, measure_of
 
 FINAL_ROWS = 3
@@ -33,6 +36,8 @@ class Run:
     folder: Path | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     measure: Measure = ANSWERS
+    answers: Mapping[str, float] = field(default_factory=dict)  # question -> share right in its score's validations
+    answered: int = 1  # how many validations these are
 
     @property
     def seed(self) -> Any:
@@ -121,7 +126,7 @@ SCORES = {
 
 def swept_keys(experiment: Mapping[str, Any]) -> list[str]:
     """The keys an experiment varies, in a stable order; the seed is a repetition, not a choice."""
-    keys = set(experiment.get("grid") or {}).union(*(experiment.get("cases") or []))
+    keys = set(experiment.get("grid") or {}).union(experiment.get("tune") or {}, *(experiment.get("cases") or []))
     return sorted(keys - {"seed"})
 
 
@@ -167,7 +172,7 @@ def read_run(folder: Path, path: str, values: Mapping[str, Any] | None = None) -
     metrics = records.read_table(folder / "metrics.parquet", METRICS)
     rows = sorted(metrics.to_pylist(), key=lambda row: row["step"])
     provenance = records.provenance_of(folder / "metrics.parquet")
-    return Run(
+    run = Run(
         path=path,
         values={**(values or {}), **status.get("values", {})},
         status=status.get("status", "unknown"),
@@ -182,6 +187,30 @@ def read_run(folder: Path, path: str, values: Mapping[str, Any] | None = None) -
         provenance=provenance,
         measure=measure_of(provenance.get("spec", {}).get("stage")),
     )
+    steps = scored(run)
+    return replace(run, answers=read_answers(folder / "generations.parquet", steps), answered=len(steps))
+
+
+def scored(run: Run) -> list[int]:
+    """The steps of the validations that a score of answers is the mean of; none of other measures."""
+    rows = [row for row in run.validated if measured(row.get(run.measure.column))]
+    return [row["step"] for row in rows[-FINAL_ROWS:]] if run.measure == ANSWERS else []
+
+
+def read_answers(path: Path, steps: Sequence[int]) -> dict[str, float]:
+    """Question -> share of right responses over these steps, of a file of ROLLOUTS; empty unless each question was
+    answered as often as every other, at each of the steps."""
+    if not steps:
+        return {}
+    columns = pa.schema([ROLLOUTS.field(name) for name in ("example_id", "step", "answer_reward")])
+    rows = records.read_table(path, columns)
+    rows = rows.filter(pc.is_in(rows["step"], pa.array(steps, columns.field("step").type)))
+    told = [("answer_reward", "mean"), ("answer_reward", "count"), ("step", "count_distinct"), ("step", "count")]
+    found = rows.group_by("example_id").aggregate(told).sort_by("example_id").to_pydict()
+    alike = len({*found["answer_reward_count"], *found["step_count"]}) == 1  # and no answer is ungraded
+    if not alike or set(found["step_count_distinct"]) != {len(steps)}:
+        return {}
+    return dict(zip(found["example_id"], found["answer_reward_mean"], strict=True))
 
 
 def read_runs(planned: Mapping[str, Mapping[str, Any]], folders: Iterable[Path]) -> list[Run]:

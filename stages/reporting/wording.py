@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stages.reporting import statistics
+from stages.reporting.choice import Choice
+from stages.reporting.comparison import Comparison, compare
 from stages.reporting.runs import Configuration, Run, column, mean
 
 
@@ -26,7 +28,7 @@ def number(value: Any) -> str:
 
 def fixed(value: float | None, digits: int = 3) -> str:
     """A measured value; an en dash where there is none."""
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    return "–" if value is None or math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.000
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -79,26 +81,31 @@ def spread(one: Configuration) -> str:
     return f", range {fixed(min(one.scores))} to {fixed(max(one.scores))}" if len(one.scores) > 1 else ""
 
 
-def outcome(order: Sequence[Configuration]) -> str:
-    """Which configuration won, by how much, over which seeds, and whether that is more than noise.
+def outcome(choice: Choice) -> str:
+    """Which configuration did best, by how much, over which seeds; whether that is more than noise; what is passed on.
 
-    `order` is `runs.ranked(...)`. Every number in it stands in the table of the experiment.
+    Every score in it stands in the table of the experiment.
     """
-    best, keys, measure = order[0], varying(order), order[0].measure
+    best, keys = choice.best, varying(choice.order)
+    measure = best.measure
     start = column([{"start": run.start} for run in best.runs], "start")
     reached = f"{fixed(best.score)} ({seeds(best)}{spread(best)})"
     reached += f", from {fixed(mean(start))} before training" if start else ""
-    if len(order) == 1:
+    if choice.second is None:
         said = [f"{_capital(measure.when)} validation {measure.words} {reached}."]
     else:
         said = [f"Best: {label(best.values, keys)}, with a {measure.when} validation {measure.words} of {reached}."]
-        said += [_lead(best, order[1], keys)]
+        said += [_lead(best, choice.second, keys, choice.seed_noise)]
     if not best.finished:
         said += ["No configuration finished all its runs, so this one is ranked by what it reached."]
-    return " ".join([*said, *_unfinished(order)])
+    else:
+        said += _passed_on(choice, keys)
+    if choice.tuned:
+        said += [f"Each arm stands at its own best {listed(choice.tuned)}, chosen on this very validation set."]
+    return " ".join([*said, *_unfinished(choice.order)])
 
 
-def _lead(best: Configuration, second: Configuration, keys: list[str]) -> str:
+def _lead(best: Configuration, second: Configuration, keys: list[str], seed_noise: float) -> str:
     name = f"{label(second.values, keys)} ({fixed(second.score)}{spread(second)})"
     printed = round(best.score, 3), round(second.score, 3)  # which the reader can subtract
     lead = best.measure.ahead(*printed)
@@ -106,32 +113,74 @@ def _lead(best: Configuration, second: Configuration, keys: list[str]) -> str:
         return f"No other configuration finished; the next, {name}, is ranked by what it reached before it stopped."
     if abs(best.score - second.score) < 5e-13:
         return f"It ties with {name}; the order of their names decides."
+    trust = _trust(compare(best, second, seed_noise), best.measure.items)
     if lead < 5e-4:
-        return f"It leads {name} by less than 0.001. {_trust(best, second)}"
-    return f"It leads {name} by {fixed(lead)}. {_trust(best, second)}"
+        return f"It leads {name} by less than 0.001. {trust}"
+    return f"It leads {name} by {fixed(lead)}. {trust}"
 
 
-def _trust(best: Configuration, second: Configuration) -> str:
-    """The seeds' ranges where there are several, else the sampling error of the validation set."""
-    if min(len(best.scores), len(second.scores)) > 1:
-        higher = best.measure.higher_is_better
-        gap = min(best.scores) - max(second.scores) if higher else min(second.scores) - max(best.scores)
-        if gap <= 0:
-            return "The ranges of their seeds overlap, so the order may be chance."
-        orders = math.comb(len(best.scores) + len(second.scores), len(best.scores))
-        widest = max(max(scores) - min(scores) for scores in (best.scores, second.scores))
-        by_chance = f"between equals one time in {orders / 2:g}"  # two of the orders set them apart
+def span(ends: tuple[float, float]) -> str:
+    """`-0.011 to 0.052`"""
+    return f"{fixed(ends[0])} to {fixed(ends[1])}"
+
+
+def _trust(gap: Comparison, items: str) -> str:
+    """What the lead shows: of settings where there are several seeds, else of these two checkpoints alone."""
+    if gap.several_seeds:
+        how = listed([*(["seed"] if gap.shared_seeds else []), *(["question"] if gap.paired else [])] or ["nothing"])
+        low, _ = gap.settings
+        chance = "which is more than chance" if gap.decided else "so the order may be chance"
         return (
-            f"Every seed of the best scores {'above' if higher else 'below'} every seed of the second ({by_chance}); "
-            f"the gap is {fixed(gap)}, while seeds of one setting differ by up to {fixed(widest)}."
+            f"From {listed(sorted(set(gap.counts)))} seeds each, other seeds on this base policy would see a lead of "
+            f"{span(gap.settings)} (95 % interval, paired by {how}), {chance}; where seeds differ as these do, so "
+            f"many can show no lead below {fixed(gap.lead - low)}."
         )
-    questions = min((column(run.validation, "num_examples") or [0])[-1] for run in (best.runs[0], second.runs[0]))
-    if not questions or not best.measure.items:
-        return "One seed each: the order may be chance."
-    low = statistics.wilson(best.score * questions, questions)[0]
-    high = statistics.wilson(second.score * questions, questions)[1]
-    verdict = "do not overlap" if low > high else "overlap, so the order may be chance"
-    return f"One seed; with {questions} validation {best.measure.items} the 95 % intervals of the two {verdict}."
+    alone = "one seed each says nothing about the settings"
+    if gap.checkpoints is None:
+        return f"{_capital(alone)}."
+    low, high = gap.checkpoints
+    chance = "" if low > 0 or high < 0 else ", so that may be chance"
+    if gap.paired:
+        return (
+            f"On the same {gap.asked} {items} these two checkpoints differ by {fixed(gap.lead)} (95 % interval "
+            f"{span(gap.checkpoints)}, in pairs){chance}; {alone}."
+        )
+    return (
+        f"With {gap.asked} {items} each, not paired, these two checkpoints differ by {fixed(gap.lead)} (95 % interval "
+        f"{span(gap.checkpoints)}){chance}; {alone}."
+    )
+
+
+def _passed_on(choice: Choice, keys: list[str]) -> list[str]:
+    """What later experiments inherit and why; nothing where there was no choice."""
+    if choice.second is None:
+        return []
+    winner, said = label(choice.winner.values, keys), []
+    if choice.default is not choice.declared:
+        told = label(choice.declared.values, keys), label(choice.default.values, keys)
+        said += [f"The default, {told[0]}, did not finish, so {told[1]} stands in for it."]
+    if choice.lead is not None:
+        role = "the default, " if choice.beaten is choice.default else ""
+        beaten = f"{role}{label(choice.beaten.values, keys)}"
+        said += [f"Decided: {winner} is passed on, ahead of {beaten}, by {_evidence(choice.lead, choice)}."]
+    elif choice.best is choice.winner:
+        said += [
+            f"Passed on: {winner}" + (", which is the default as well." if choice.default is choice.declared else ".")
+        ]
+    ahead = choice.against_best
+    if ahead is not None:
+        kept = "the default is passed on" if choice.winner is choice.default else "the earlier one stays"
+        best = label(choice.best.values, keys)
+        said += [f"Undecided, so {kept}: {winner}. The lead of {best} over it is {_evidence(ahead, choice)}."]
+    return said
+
+
+def _evidence(gap: Comparison, choice: Choice) -> str:
+    """`0.043 (95 % interval -0.020 to 0.106, …)`"""
+    assumed = f", if seeds differ by a standard deviation of {number(gap.seed_noise)}, as seed_noise has it"
+    return f"{fixed(gap.lead)} ({100 * choice.level:g} % interval {span(gap.settings)}" + (
+        ")" if gap.several_seeds else f"{assumed})"
+    )
 
 
 def _unfinished(order: Sequence[Configuration]) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from stages import report, summarize
 from stages.records import METRICS, ROLLOUTS, table, write_table
 from stages.reporting import markdown, tables, wording
+from stages.reporting.choice import choose
 from stages.reporting.contents import Experiment
 from stages.reporting.lines import diagnostic_panels, validation_panels
 from stages.reporting.measures import ANSWERS, LOSS, PREFERENCES
@@ -42,20 +43,27 @@ def order(*runs: Run):
     return ranked(configurations(runs, {"grid": {key: []}}))
 
 
+def chosen(*runs: Run):
+    plan = {"grid": {next(iter(runs[0].values)): []}}
+    return choose(configurations(runs, plan), plan)
+
+
 def test_the_lowest_last_loss_wins():
-    found = order(tuned(0.1, 9.0, 1.0, 3.0), tuned(0.2, 9.0, 8.0, 2.0))
-    assert [one.score for one in found] == [2.0, 3.0]
-    assert wording.outcome(found).startswith(
+    found = chosen(tuned(0.1, 9.0, 1.0, 3.0), tuned(0.2, 9.0, 8.0, 2.0))
+    assert [one.score for one in found.order] == [2.0, 3.0]
+    assert wording.outcome(found) == (
         "Best: rate = 0.2, with a final validation loss of 2.000 (seed 0 alone), from 9.000 before training. "
-        "It leads rate = 0.1 (3.000) by 1.000. One seed each: the order may be chance."
+        "It leads rate = 0.1 (3.000) by 1.000. One seed each says nothing about the settings. Decided: rate = 0.2 is "
+        "passed on, ahead of the default, rate = 0.1, by 1.000 (95 % interval 0.945 to 1.055, if seeds differ by a "
+        "standard deviation of 0.02, as seed_noise has it)."
     )
 
 
 def test_seeds_of_a_loss_are_compared_downwards():
-    found = order(*(tuned(rate, 9.0, rate + seed, seed=seed) for rate in (1.0, 5.0) for seed in (0, 1)))
-    assert (
-        "Every seed of the best scores below every seed of the second (between equals one time in 3); the gap is "
-        "3.000, while seeds of one setting differ by up to 1.000." in wording.outcome(found)
+    found = chosen(*(tuned(rate, 9.0, rate + seed, seed=seed) for rate in (5.0, 1.0) for seed in (0, 1)))
+    assert found.winner.values == {"rate": 1.0}
+    assert "see a lead of 4.000 to 4.000 (95 % interval, paired by seed), which is more than chance" in wording.outcome(
+        found
     )
 
 
@@ -65,11 +73,14 @@ def test_a_run_that_never_validated_is_worst():
 
 
 def test_dpo_is_judged_by_the_checkpoint_that_is_kept():
-    found = order(preferred(0.1, 0.5, 0.9, 0.6), preferred(0.2, 0.5, 0.7, 0.8))
+    choice = chosen(preferred(0.1, 0.5, 0.9, 0.6), preferred(0.2, 0.5, 0.7, 0.8))
+    found = choice.order
     assert [one.score for one in found] == [0.9, 0.8]
-    told = wording.outcome(found)
+    told = wording.outcome(choice)
     assert told.startswith("Best: beta = 0.1, with a best validation preference accuracy of 0.900 (seed 0 alone)")
-    assert "with 1000 validation pairs the 95 % intervals of the two do not overlap" in told
+    assert (
+        "With 1000 pairs each, not paired, these two checkpoints differ by 0.100 (95 % interval 0.069 to 0.131)" in told
+    )
     (row, *_) = tables.run_rows(found)
     assert (row["best_preference_accuracy"], row["best_step"]) == (0.9, 5)
     assert row["final_preference_accuracy"] == pytest.approx((0.9 + 0.6) / 2)
@@ -88,7 +99,7 @@ def test_tables_and_curves_show_what_the_stage_measures():
     assert validation_panels(dpo)[0].title == "Validation preference accuracy"
     titles = [panel.title for panel in diagnostic_panels(dpo)]
     assert titles == ["Gradient norm, unclipped", "Training loss (nats)", "Implicit reward margin (nats)"]
-    text = markdown.experiment(Experiment("tuning", "instruct", "", instruct))
+    text = markdown.experiment(Experiment("tuning", "instruct", "", chosen(tuned(0.1, 9.0, 3.0))))
     assert "range of the final loss in brackets" in text
     assert LOSS.legend in text
     assert "eward" not in text

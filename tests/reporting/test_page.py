@@ -35,7 +35,7 @@ def results(tmp_path_factory):
     records.write_table(folder / "base.parquet", records.table(base, METRICS))
     example = {"example_id": "a", "question": "2 + 2?", "ground_truth": "4"}
     records.write_table(folder / "kept.parquet", records.table([example], EXAMPLES))
-    runs = dict(zip(read_json(spec)["runs"], map(str, folders), strict=True))
+    runs = {path: str(folder / "runs" / path) for path in read_json(spec)["runs"]}
     whole = {
         "preset": "cpu_ladder",
         "model": {"pretrain": {"hidden_size": 128}},

@@ -2,6 +2,7 @@ import csv
 import io
 
 from stages.reporting import markdown, tables
+from stages.reporting.choice import choose
 from stages.reporting.contents import Experiment
 from stages.reporting.runs import Run, configurations, ranked
 from tests.reporting.build import train, validation
@@ -57,8 +58,9 @@ def test_tables_name_only_what_varies_and_show_ranges_of_several_seeds():
 
 
 def test_the_summary_says_the_result_and_shows_it():
-    order = ranked(configurations([run(1e-3, 0, 0.2), run(3e-4, 0, 0.9, status="diverged", reason="nan")], SWEEP))
-    text = markdown.experiment(Experiment("sweep", "grpo", "Why?", order), level=2)
+    runs = [run(1e-3, 0, 0.2), run(3e-4, 0, 0.9, status="diverged", reason="nan")]
+    choice = choose(configurations(runs, SWEEP), SWEEP)
+    text = markdown.experiment(Experiment("sweep", "grpo", "Why?", choice), level=2)
     assert text.startswith("## sweep\n\nWhy?\n\nBest: learning_rate = 1e-3")
     assert "### Runs" in text
     assert "diverged: nan" in text
