@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from stages.config import STAGES, FineTuned, Sampled
+from stages.reporting.measures import SEED_NOISE
 from stages.strict import ConfigError, Strict, explain, nearest
 from workflow import datasets
 from workflow.datasets import Datasets
@@ -23,21 +24,35 @@ TUNING_KEYS = set(FineTuned.model_fields) - set(Sampled.model_fields)
 
 
 class Experiment(Strict):
-    """Runs of one training stage: every point of the grid x every case x every seed."""
+    """Runs of one training stage: every point of the grid x every case (the arms) x every tuned value x every seed."""
 
     stage: Literal[*STAGES]
     description: str = ""
     fixed: dict[str, Any] = Field(default_factory=dict)
     grid: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
     cases: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)] = ({},)
+    tune: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(
+        default_factory=dict,
+        description="values that each arm is tried with; the arms are compared at the best of their own",
+    )
+    default: dict[str, Any] = Field(
+        default_factory=dict,
+        description="the arm that is passed on unless another is ahead of it by more than chance explains; without it "
+        "the arm of the values under fixed and the stage's own, if there is one, else the first",
+    )
+    seed_noise: Annotated[float, Field(ge=0, lt=float("inf"))] = Field(
+        default=SEED_NOISE,
+        description="standard deviation between seeds, in what runs are judged by, to reckon with where arms have one "
+        "seed, which shows none",
+    )
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (0,)
     inherit: dict[str, str] = Field(default_factory=dict)
     compare_with: tuple[str, ...] = ()  # earlier experiments whose winners its curves and table show as reference
 
     def swept(self) -> dict[str, Any]:
-        """The keys that this experiment decides (those of the grid and of the cases), each with one of its values."""
+        """The keys that this experiment decides (of grid, cases and what is tuned), each with one of its values."""
         first = {key: value for case in reversed(self.cases) for key, value in case.items()}
-        return first | {key: values[0] for key, values in self.grid.items()}
+        return first | {key: values[0] for key, values in {**self.grid, **self.tune}.items()}
 
     def starts(self) -> list[str]:
         """The earlier experiments whose winners' checkpoints its runs start from, in the order of the config."""
@@ -70,22 +85,36 @@ def runs(experiments: Experiments, data: Datasets) -> dict[str, dict[str, Values
 
 def _faults(name: str, experiments: Experiments) -> Iterator[str]:
     experiment, where = experiments[name], f"experiments.{name}"
-    for section in ("fixed", "grid", "inherit"):
+    for section in ("fixed", "grid", "tune", "inherit"):
         if "seed" in getattr(experiment, section):
             yield f"{where}.{section}.seed: seeds have a key of their own: seeds: [0, 1]"
     for index, case in enumerate(experiment.cases):
         if "seed" in case:
             yield f"{where}.cases[{index}].seed: seeds have a key of their own: seeds: [0, 1]"
-        for key in sorted(set(case) & set(experiment.grid)):
-            yield f"{where}.cases[{index}].{key}: stands under grid as well; keep one of them"
-    for key in sorted(set(experiment.grid) & set(experiment.fixed)):  # a case may override a fixed value
-        yield f"{where}.fixed.{key}: stands under grid as well; keep one of them"
+        for section in ("grid", "tune"):
+            for key in sorted(set(case) & set(getattr(experiment, section))):
+                yield f"{where}.cases[{index}].{key}: stands under {section} as well; keep one of them"
+    for section in ("grid", "tune"):
+        for key in sorted(set(getattr(experiment, section)) & set(experiment.fixed)):  # a case may override a fixed one
+            yield f"{where}.fixed.{key}: stands under {section} as well; keep one of them"
+    for key in sorted(set(experiment.tune) & set(experiment.grid)):
+        yield f"{where}.tune.{key}: stands under grid as well; keep one of them"
+    yield from _default_faults(name, experiment)
     for key, source in experiment.inherit.items():
         yield from _inheritance_faults(key, source, name, experiments)
     for source in experiment.starts():
         if source not in experiments:
             yield f"{where}.start_from: no experiment named {source!r}; {nearest(str(source), list(experiments))}"
     yield from _comparison_faults(name, experiments)
+
+
+def _default_faults(name: str, experiment: Experiment) -> Iterator[str]:
+    where, arms = f"experiments.{name}.default", _arm_keys(experiment)
+    for key in sorted(set(experiment.default) - set(arms)):
+        if key in experiment.tune:
+            yield f"{where}.{key}: every arm tunes it; name what tells the arms apart ({', '.join(arms) or 'nothing'})"
+        else:
+            yield f"{where}.{key}: {name} does not sweep {key}; it sweeps {', '.join(arms) or 'nothing'}"
 
 
 def _inheritance_faults(key: str, source: str, name: str, experiments: Experiments) -> Iterator[str]:
@@ -177,6 +206,8 @@ def _runs(name: str, experiments: Experiments, data: Datasets) -> tuple[dict[str
         for line in _dataset_faults(experiment.stage, values, data):
             faults.append(f"experiments.{name}{_place(line, experiment, own)}")
         table[path] = {key: value for key, value in values.items() if key not in experiment.inherit}
+    if not faults and not _has(table[arms(experiment, table)[0][0]], experiment.default):
+        faults.append(f"experiments.{name}.default: no arm has these values; name those of one")
     return table, faults
 
 
@@ -184,8 +215,41 @@ def points(experiment: Experiment) -> Iterator[Values]:
     """The values that tell each run from its siblings, seed last, in the order of the config."""
     for point in itertools.product(*experiment.grid.values()):
         for case in experiment.cases:
-            for seed in experiment.seeds:
-                yield {**dict(zip(experiment.grid, point, strict=True)), **case, "seed": seed}
+            arm = {**dict(zip(experiment.grid, point, strict=True)), **case}
+            for tuned in itertools.product(*experiment.tune.values()):
+                for seed in experiment.seeds:
+                    yield {**arm, **dict(zip(experiment.tune, tuned, strict=True)), "seed": seed}
+
+
+def _arm_keys(experiment: Experiment) -> list[str]:
+    return sorted(set(experiment.grid).union(*experiment.cases))
+
+
+def arms(experiment: Experiment, table: Mapping[str, Values]) -> list[list[str]]:
+    """The paths of the runs of each arm, tuned values and seeds together: the default's first, then in the order of the
+    config. `table`: run path -> values, as `runs` has them.
+
+    The default is the first arm that agrees with `default` and, as far as one does, with the other values under fixed
+    and those of the stage; an experiment without a word about it has none, and its first arm stands in.
+    """
+    keys = _arm_keys(experiment)
+    found: dict[str, list[str]] = {}
+    for path in map(run_path, points(experiment)):
+        found.setdefault(json.dumps([table[path].get(key) for key in keys]), []).append(path)
+    fields = STAGES[experiment.stage].model_fields
+    usual = (
+        {key: fields[key].default for key in keys if key in fields and not fields[key].is_required()}
+        | experiment.fixed
+        | experiment.default
+    )
+    whole, named = ({key: usual[key] for key in keys if key in usual}, experiment.default)
+    listed = list(found.values())
+    first = next((arm for wanted in (whole, named) for arm in listed if _has(table[arm[0]], wanted)), None)
+    return sorted(listed, key=lambda arm: arm is not first)
+
+
+def _has(values: Values, wanted: Mapping[str, Any]) -> bool:
+    return all(values.get(key) == json.loads(json.dumps(value)) for key, value in wanted.items())
 
 
 def run_path(own: Values) -> str:
@@ -205,7 +269,7 @@ def _place(line: str, experiment: Experiment, own: Values) -> str:
     key = re.split(r"[.:]", line, maxsplit=1)[0]
     if not key:  # a fault of several values together
         return f" ({run_path(own)}){line}"
-    for section in ("grid", "inherit"):
+    for section in ("grid", "tune", "inherit"):
         if key in getattr(experiment, section):
             return f".{section}.{line}"
     for index, case in enumerate(experiment.cases):

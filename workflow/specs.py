@@ -21,6 +21,7 @@ from stages.sources import Curated, PassRate
 from stages.store import write_json
 from stages.strict import nearest
 from workflow import pages, paths
+from workflow.experiments import arms
 from workflow.fingerprint import fingerprint
 from workflow.schema import BASE, Config
 
@@ -103,6 +104,7 @@ def start_of(config: Config, experiment: str, run: str) -> str | None:
 
 def selection(config: Config, experiment: str) -> Spec:
     plan = config.experiments[experiment].model_dump(mode="json", exclude={"compare_with"})  # no part in choosing
+    plan["arms"] = arms(config.experiments[experiment], config.runs[experiment])
     return {"stage": "select", "name": experiment, "experiment": plan, "runs": config.runs[experiment]}
 
 
@@ -138,7 +140,7 @@ def references(config: Config, experiment: str) -> dict[str, Spec]:
     """The experiments whose winners a summary shows beside its own runs: what they sweep, and where their files lie."""
     return {
         name: {
-            **config.experiments[name].model_dump(mode="json", include={"stage", "grid", "cases"}),
+            **config.experiments[name].model_dump(mode="json", include={"stage", "grid", "cases", "tune"}),
             "winner": paths.winner(config.results, name),
             "runs": {run: paths.run(config.results, name, run) for run in config.runs[name]},
         }
@@ -175,6 +177,7 @@ def report(config: Config, page: str) -> Spec:
         "experiments": {
             name: {
                 **_plain(experiment),
+                "arms": arms(experiment, config.runs[name]),
                 "summary": paths.summary(results, name),
                 "winner": paths.winner(results, name),
                 "runs": {run: paths.run(results, name, run) for run in config.runs[name]},

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stages.reporting.comparison import SEED_NOISE, Comparison, compare
+from stages.reporting.comparison import Comparison, compare
+from stages.reporting.measures import SEED_NOISE
 from stages.reporting.runs import Configuration, ranked
 
 LUCK = 0.05  # how often arms that are alike may give another than the default

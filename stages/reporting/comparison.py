@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stages.reporting import statistics
+from stages.reporting.measures import SEED_NOISE
 from stages.reporting.runs import Configuration, Run, column
 from stages.reporting.statistics import Halves
-
-SEED_NOISE = 0.02  # standard deviation between seeds that is assumed where an arm has one and the plan names none
 
 
 @dataclass(frozen=True)

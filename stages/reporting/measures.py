@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+SEED_NOISE = 0.02  # standard deviation between seeds that is reckoned with where an arm has one and the plan says none
+
 
 @dataclass(frozen=True)
 class Measure:

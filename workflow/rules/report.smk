@@ -1,6 +1,6 @@
 # From runs to what people read: the winner of an experiment, its table and curves, and one report of everything.
 
-SHOWN = ("metrics.parquet", "generations.parquet", "status.json")  # files of a run that people see something of
+SHOWN = ("metrics.parquet", "generations.parquet", "status.json")  # files of a run that say what it came to
 
 
 # A checkpoint, so that Snakemake plans anew what inherits from this experiment once its winner is known: the file holds
@@ -9,7 +9,7 @@ SHOWN = ("metrics.parquet", "generations.parquet", "status.json")  # files of a 
 checkpoint select:
     input:
         spec=spec_file(f"{RESULTS}/winners/{{experiment}}.spec.json", specs.selection),
-        runs=run_files("metrics.parquet", "status.json"),
+        runs=run_files(*SHOWN),
         inherited=winners,
     output:
         WINNER,
