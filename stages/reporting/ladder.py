@@ -83,11 +83,17 @@ def rungs_of(experiment: str, stage: str, order: Sequence[Configuration]) -> lis
     shown = by_value(order) if stage == "sft" else order[:1]
     rungs = []
     for one in shown:
-        place = f"best of {len(order)}" if one is ranked(order)[0] else f"passed on of {len(order)}, undecided"
-        best = place if one is order[0] and len(order) > 1 else ""
-        note = ", ".join(filter(None, (best, "" if one.finished else "did not finish", _seeds(one))))
+        chosen = place(order) if one is order[0] else ""
+        note = ", ".join(filter(None, (chosen, "" if one.finished else "did not finish", _seeds(one))))
         rungs.append(from_configuration(experiment, stage, one, keys, note))
     return rungs
+
+
+def place(order: Sequence[Configuration]) -> str:
+    """What the one that is passed on is among the others: `best of 3`, or not even that; empty where it is alone."""
+    if len(order) < 2:
+        return ""
+    return f"best of {len(order)}" if ranked(order)[0] is order[0] else f"passed on of {len(order)}, undecided"
 
 
 def _seeds(one: Configuration) -> str:

@@ -84,13 +84,13 @@ def _named(one: Evaluated, experiment: Experiment) -> Rung:
     """The rung under the winner's name, beside the score by which validation chose it."""
     order, best = experiment.order, experiment.order[0]
     label = wording.label(best.values, wording.varying(order))
-    many = f", best of {len(order)}" if len(order) > 1 else ""
+    many = ladder.place(order)
     note = f"seed {best.runs[0].seed}; {wording.fixed(best.score)} on {best.runs[0].values.get('validation')}"
     return replace(
         rung_of(one),
         name=experiment.name if label == "single configuration" else f"{experiment.name}: {label}",
         kind=KINDS.get(experiment.stage, experiment.stage),
-        note=f"{note} ({wording.seeds(best)}{many})",
+        note=f"{note} ({', '.join(filter(None, [wording.seeds(best), many]))})",
     )
 
 
