@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stages import console, records
+from stages import console, records, sums
 from stages.sources import ModelSource, Pretrain
 from stages.store import State, new_directory, provenance
 from stages.strict import parse, read_spec
@@ -57,12 +57,13 @@ def copy(source: ModelSource, target: Path) -> None:
         raise records.DataError(f"model {origin}: {str(error).strip().splitlines()[0]} ({hint})") from error
     with new_directory(target) as folder:
         save_policy(*load_policy(origin, dtype=dtype, revision=source.revision), folder)
+        sums.seal(folder)
 
 
 def pretrain(settings: Pretrain, state: State, target: Path) -> list[dict[str, Any]]:
     """Next-token training on a stream of documents. Returns one METRICS row per step."""
     from stages.policy.checkpoint import load_training, save_training
-    from stages.policy.loading import parameter_count, save_policy
+    from stages.policy.loading import parameter_count, refuse_not_finite, save_policy
     from stages.policy.optimizer import make_optimizer
     from stages.policy.tiny import make_policy
     from stages.tasks.arithmetic import documents
@@ -84,8 +85,10 @@ def pretrain(settings: Pretrain, state: State, target: Path) -> list[dict[str, A
                 with state.save(step + 1) as folder:
                     facts = {"rows": rows, "seconds": rows[-1]["seconds"]}
                     save_training(folder, model, optimizer, facts)
+    refuse_not_finite(model, target)
     with new_directory(target) as folder:
         save_policy(model, tokenizer, folder)
+        sums.seal(folder)
     return rows
 
 

@@ -9,6 +9,7 @@ python -m stages.dpo --spec … --model … --train … --validation … --state
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -78,18 +79,28 @@ def reference_log_probs(run: Any, *sets: list[Any]) -> list[list[list[float]]]:
     """
     from stages.policy.preference import all_log_probs
     from stages.policy.processes import leads, share
-    from stages.store import write_json
-    from stages.strict import read_spec
+    from stages.store import digest, write_json
 
     file = run.state.folder / "reference.json"
-    found = share(read_spec(file) if leads() and file.exists() else None)
+    found = share(kept_reference(file) if leads() else None)
     if found is None:
         budget, shared = run.settings.micro_batch_tokens, run.settings.share_prompts
         with console.progress(f"{run.name}, reference", sum(map(len, sets))) as advance:
             found = [all_log_probs(run.model, pairs, budget, shared, advance) for pairs in sets]
         if leads():
-            write_json(file, found)
+            write_json(file, {"sets": found, "digest": digest(found)})
     return found
+
+
+def kept_reference(file: Path) -> list[list[list[float]]] | None:
+    """What an earlier attempt has scored; None where it is not there, or not as it was written: it is scored again."""
+    from stages.store import digest
+
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        return kept["sets"] if digest(kept["sets"]) == kept["digest"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def dpo_step(run: Any, data: Compared) -> list[Row]:

@@ -53,13 +53,12 @@ def main(
         tokenizer = load_tokenizer(folder)
         engine = open_engine(compute, folder, None, tokenizer, settings.sampling_batch_size)
         parts = Parts(held.folder / "verdicts", records.JUDGEMENTS)
-        parts.fill(
+        found = parts.fill(
             f"judging {plan['name']}",
             cases,
             settings.sampling_batch_size,
             lambda chunk: judge_rows(engine, tokenizer, chunk, settings),
         )
-        found = parts.all()
         spent = {"seconds": time.monotonic() - began, **taken(sampling_gpus(compute))}
         counts = judged_metrics(settings.prompt, found.to_pylist()) | {"seconds": spent["seconds"]}
         records.write_table(verdicts, found, provenance(plan) | spent)

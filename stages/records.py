@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -241,34 +242,49 @@ def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
 
 def write_table(path: Path, data: pa.Table, provenance: Mapping[str, Any] | None = None) -> None:
     """Write Parquet (zstd) by rename, so that a reader sees the whole file or none; `provenance` goes to metadata."""
-    facts = {"schema_version": SCHEMA_VERSION, **(provenance or {})}
-    data = data.replace_schema_metadata({"ladder": json.dumps(facts, sort_keys=True)})
+    facts = json.dumps({"schema_version": SCHEMA_VERSION, **(provenance or {})}, sort_keys=True).encode()
+    data = data.replace_schema_metadata({b"ladder": facts, b"sha256": _seal(facts, data.num_rows)})
     with new_file(path) as file:
-        pq.write_table(data, file, compression="zstd")
+        pq.write_table(data, file, compression="zstd", write_page_checksum=True)
+
+
+def _seal(facts: bytes, rows: int) -> bytes:
+    """What shows damage to a file's own facts. Its rows have a checksum in every page."""
+    return hashlib.sha256(b"%d " % rows + facts).hexdigest().encode()
 
 
 def read_table(path: Path, schema: pa.Schema) -> pa.Table:
-    """A file written by `write_table`, checked against `schema`; raises DataError naming file and column."""
+    """A file written by `write_table`, checked against `schema`; raises DataError naming file and column, also where
+    the file is not as it was written."""
     with _readable(path):
-        there = set(pq.read_schema(path).names)
+        there = set(_checked(path).schema.to_arrow_schema().names)
         for field in schema:
             if field.name not in there:
                 raise DataError(f"{path}: column {field.name!r} is missing ({field.metadata[b'meaning'].decode()})")
-        return pq.read_table(path, columns=schema.names).cast(schema)
+        return pq.read_table(path, columns=schema.names, page_checksum_verification=True).cast(schema)
 
 
 def count_rows(path: Path) -> int:
     """How many rows a file of any schema has; raises DataError naming it."""
     with _readable(path):
-        return pq.read_metadata(path).num_rows
+        return _checked(path).num_rows
 
 
 def provenance_of(path: Path) -> dict[str, Any]:
     """What `write_table` recorded beside the data: specification hash, code fingerprint, versions, commit; raises
     DataError naming the file."""
     with _readable(path):
-        metadata = pq.read_schema(path).metadata or {}
-    return json.loads(metadata.get(b"ladder", b"{}"))
+        return json.loads((_checked(path).metadata or {}).get(b"ladder", b"{}"))
+
+
+def _checked(path: Path) -> pq.FileMetaData:
+    """What a file says of itself; raises ArrowInvalid where `write_table` wrote something else."""
+    found = pq.read_metadata(path)
+    told = found.metadata or {}
+    sealed = _seal(told.get(b"ladder", b""), found.num_rows) == told.get(b"sha256")
+    if not sealed and (b"ladder" in told or b"sha256" in told):
+        raise pa.ArrowInvalid("it is not as it was written, by its SHA-256")
+    return found
 
 
 @contextmanager
@@ -278,7 +294,9 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (pa.ArrowInvalid, OSError) as error:
+    except DataError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:  # a damaged footer is refused in many ways
         if Path(path).is_dir():
             raise DataError(f"{path}: a folder; name a Parquet file") from None
         told = f"{path}: not a readable Parquet file ({error!s:.200})"

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stages import console, records
+import pyarrow as pa
+
+from stages import console, records, sums
 from stages.engines.opening import open_engine
 from stages.files import Files
 from stages.generations import generations_table
@@ -32,6 +35,7 @@ from stages.store import State, new_directory, provenance, write_json
 
 Row = dict[str, Any]
 Measure = Callable[["Run"], tuple[Row, list[Row]]]  # METRICS columns of a validation, and what the policy wrote for it
+PARTS = ("generations", "rollouts")  # of a run's rows, those that are written as it goes
 
 
 @dataclass
@@ -136,14 +140,16 @@ class Run:
         }
 
     def resume(self) -> None:
-        """Go on from the newest complete checkpoint, if there is one."""
+        """Go on from the newest complete checkpoint, if there is one. Raises DataError, before anything is trained,
+        where what it keeps is not all there as it was written."""
         step, folder = (self.state.newest() if leads() else None) or (0, "")
         step, folder = share((step, str(folder)))
+        facts = load_training(Path(folder), self.model, self.optimizer) if folder else {"parts": {}}
         if leads():
-            self.generations.rewind(step)
-            self.rollouts.rewind(step)
+            advice = f"delete the state folder {self.state.folder} and run again: its {step} steps are then lost"
+            for name in PARTS:
+                getattr(self, name).restore(facts["parts"].get(name, {}), advice)
         if folder:
-            facts = load_training(Path(folder), self.model, self.optimizer)
             self.metrics, self.step, self.ended = facts["metrics"], step, facts["ended"]
             self.updates, self.responses, self.total = facts["updates"], facts["responses"], facts["total"]
             self.began = time.monotonic() - facts["seconds"]
@@ -151,9 +157,10 @@ class Run:
             console.say(f"{self.name}: going on from step {step} of {self.total}")
 
     def checkpoint(self) -> None:
-        for parts in (self.generations, self.rollouts):
+        for parts in (getattr(self, name) for name in PARTS):
             parts.flush(self.step) if leads() else parts.fresh.clear()
         facts = {
+            "parts": {name: getattr(self, name).manifest for name in PARTS},
             "metrics": self.metrics,
             "updates": self.updates,
             "responses": self.responses,
@@ -182,6 +189,8 @@ class Run:
     def save_model(self, target: Path) -> None:
         with new_directory(target) if leads() else nullcontext() as folder:
             save_policy(self.model, self.tokenizer, folder, DTYPES[self.compute.dtype])
+            if folder:
+                sums.seal(folder)
 
     def _kept(self, step: int) -> Path:
         return self.state.folder / f"best_{step:08d}"
@@ -200,14 +209,18 @@ class Run:
         if not leads():
             return
         if self.keep_best:
+            kept = self._kept(best(self.metrics, self.keep_best))
+            sums.check(kept, f"delete the state folder {self.state.folder} and run again", required=True)
             with new_directory(self.files.checkpoint) as folder:
-                shutil.copytree(self._kept(best(self.metrics, self.keep_best)), folder, dirs_exist_ok=True)
+                shutil.copytree(kept, folder, dirs_exist_ok=True)
         values = self.settings.model_dump(mode="json")
         told = provenance({**self.plan, "values": values})
+        generations, rollouts = self.generations.all(), self.rollouts.all()
+        self.refuse_incomplete(generations, rollouts)
         records.write_table(self.files.metrics, records.table(self.metrics, records.METRICS), told)
-        records.write_table(self.files.generations, self.generations.all(), told)
+        records.write_table(self.files.generations, generations, told)
         if self.files.rollouts:
-            records.write_table(self.files.rollouts, self.rollouts.all(), told)
+            records.write_table(self.files.rollouts, rollouts, told)
         status = {
             "status": "diverged" if self.ended else "finished",
             "reason": self.ended,
@@ -219,6 +232,23 @@ class Run:
         }
         write_json(self.files.status, status)
         self.state.clear()
+
+    def refuse_incomplete(self, generations: pa.Table, rollouts: pa.Table) -> None:
+        """Raise DataError unless there are rows of every validation, of each as many, and of every rollout batch,
+        questions x group_size in each round of sampling."""
+        written = Counter(generations["step"].to_pylist())
+        validations = Counter(row["step"] for row in self.metrics if row["kind"] == "validation")
+        each = {step: written[step] / count for step, count in validations.items()}
+        lacks = [f"the validation of step {step}" for step, rows in each.items() if rows != max(each.values())]
+        if self.files.rollouts:
+            sampled, size = Counter(rollouts["rollout_batch"].to_pylist()), self.settings.rollout_batch_size
+            whole = range(size, size * self.settings.max_sampling_rounds + 1, size)
+            lacks += [f"rollout batch {batch}" for batch in range(1, self.step + 1) if sampled[batch] not in whole]
+        if lacks:
+            raise records.DataError(
+                f"{self.name}: rows of {lacks[0]} are missing ({len(lacks)} such); delete the state folder "
+                f"{self.state.folder} and run again"
+            )
 
 
 def best(metrics: Sequence[Row], column: str) -> int:

@@ -67,9 +67,9 @@ def main(
                 )
 
         size = max(1, settings.sampling_batch_size // settings.group_size)
-        parts.fill(f"sampling {plan['name']}", examples, size, sample_chunk)
+        found = parts.fill(f"sampling {plan['name']}", examples, size, sample_chunk, settings.group_size)
         spent = {"seconds": time.monotonic() - began, "seconds_generating": clock.total()}
-        records.write_table(rollouts, parts.all(), provenance(plan) | spent | taken(sampling_gpus(compute)))
+        records.write_table(rollouts, found, provenance(plan) | spent | taken(sampling_gpus(compute)))
         held.clear()
 
 
@@ -79,7 +79,10 @@ class GenerationClock:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.seconds = json.loads(file.read_text()) if file.exists() else {}
+        try:
+            self.seconds = {str(place): float(took) for place, took in json.loads(file.read_text()).items()}
+        except (OSError, ValueError, TypeError, AttributeError):  # not there, or damaged
+            self.seconds = {}
 
     @contextmanager
     def __call__(self, place: int) -> Iterator[None]:

@@ -12,6 +12,8 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -72,9 +74,12 @@ def new_file(path: Path) -> Iterator[Path]:
     error: a reader sees all of it or nothing."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = _hidden(path)
     try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
         yield temporary
+        os.chmod(temporary, mode)  # whatever mode a library's own temporary file had
         _to_disk(temporary)
         os.replace(temporary, path)
     finally:
@@ -92,25 +97,67 @@ def write_json(path: Path, data: Any) -> None:
 
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """A folder to fill; it appears under `path`, replacing what was there, when the block ends without an error."""
+    """A folder to fill; it appears under `path`, replacing what was there, when the block ends without an error. Files
+    in it get the mode that the umask (or the parent's access list) gives new ones, whichever library wrote them."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    shutil.rmtree(temporary, ignore_errors=True)
+    temporary = _hidden(path)
     temporary.mkdir()
+    mode = temporary.stat().st_mode & 0o666
     try:
         yield temporary
         for file in filter(Path.is_file, temporary.rglob("*")):
+            if file.stat().st_nlink == 1:  # a second name of a file elsewhere has its mode from there
+                os.chmod(file, mode)
             _to_disk(file)
         if path.exists():
-            old = path.with_name(f".{path.name}.{os.getpid()}.old")
+            old = temporary.with_name(f"{temporary.name}.old")
             os.replace(path, old)
             os.replace(temporary, path)
-            shutil.rmtree(old)
+            remove(old)
         else:
             os.replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _hidden(path: Path) -> Path:
+    """The name to write `path` under until it is whole. Copies that killed processes left under such names are removed:
+    those of this machine whose process is gone. Another machine's may be being written on a shared file system."""
+    prefix = f".{path.name}.{_here()}."
+    for left in path.parent.iterdir():
+        if left.name.startswith(prefix):
+            pid = left.name.removeprefix(prefix).split(".")[0]
+            if pid == str(os.getpid()) or (pid.isdecimal() and not _alive(int(pid))):
+                remove(left)
+    return path.with_name(f"{prefix}{os.getpid()}")
+
+
+def _here() -> str:
+    """A name of the machine, or of the container in it, within which process ids mean one thing."""
+    try:
+        within = os.readlink("/proc/self/ns/pid")
+    except OSError:  # no Linux
+        within = ""
+    return digest([platform.node(), within])[:8]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
+def remove(path: Path) -> None:
+    """A file or a whole folder, if it is there; of a link, the link."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _to_disk(file: Path) -> None:
@@ -151,11 +198,11 @@ class State:
                 "wait for it or stop it, then run again"
             ) from None
         key_file = self.folder / "key"
-        if not key_file.exists() or key_file.read_text() != self.key:
+        if not key_file.is_file() or key_file.read_bytes() != self.key.encode():
             self.clear()
             write_text(key_file, self.key)
         for leftover in self.folder.glob(".*"):
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            remove(leftover)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -165,11 +212,12 @@ class State:
         """Forget everything, the lock excepted."""
         for path in self.folder.iterdir():
             if path.name != "lock":
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                remove(path)
 
     def checkpoints(self) -> list[tuple[int, Path]]:
-        """Complete checkpoints, oldest first."""
-        return sorted((int(path.name.removeprefix("step_")), path) for path in self.folder.glob("step_*"))
+        """Complete checkpoints, oldest first. What a person put beside them under another name is none."""
+        found = ((re.fullmatch(r"step_([0-9]{8,})", path.name), path) for path in self.folder.iterdir())
+        return sorted((int(named[1]), path) for named, path in found if named and path.is_dir())
 
     def newest(self) -> tuple[int, Path] | None:
         return (self.checkpoints() or [None])[-1]

@@ -24,7 +24,9 @@ def _transformers(compute: Compute, folder: Path, model: Any, tokenizer: Any, ba
 
 def _vllm(compute: Compute, folder: Path, model: Any, tokenizer: Any, batch_size: int) -> Engine:
     from stages.engines.vllm import VllmEngine
+    from stages.policy.loading import refuse_damaged
 
+    refuse_damaged(folder)
     return VllmEngine(compute, folder, tokenizer, batch_size, training=model is not None)
 
 

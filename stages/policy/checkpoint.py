@@ -14,9 +14,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from stages import sums
 from stages.policy.sharding import split_like, weights_once, whole
 from stages.records import DataError
 from stages.store import write_json
+
+MOMENTS = {  # what each optimiser keeps of a weight
+    torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"},
+    torch.optim.RMSprop: {"step", "square_avg"},
+}
 
 
 def save_training(
@@ -39,23 +45,37 @@ def save_training(
             save_file(gathered, folder / name)
     if folder:
         write_json(folder / "trainer.json", facts)
+        sums.seal(folder)
 
 
 def load_training(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Put a state written by `save_training` back, bit for bit; returns the facts."""
+    """Put a state written by `save_training` back, bit for bit; returns the facts. Raises DataError naming a file that
+    is not as it was written."""
+    steps = folder.name.removeprefix("step_").lstrip("0")
+    advice = f"delete the state folder {folder.parent} and run again: its {steps} steps are then lost"
+    sums.check(folder, advice, required=True)
     try:
         _fill(weights_once(model), load_file(folder / "policy.safetensors"))
-        moments = load_file(folder / "optimizer.safetensors")
-        facts = json.loads((folder / "trainer.json").read_text())
+        state = _moments(load_file(folder / "optimizer.safetensors"), optimizer)
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        return json.loads((folder / "trainer.json").read_text())
     except Exception as error:  # safetensors raises its own, undeclared types
-        raise DataError(f"{folder}: not a usable training state ({error}); delete it and run again") from error
+        raise DataError(f"{folder}: not a usable training state ({error}); {advice}") from error
+
+
+def _moments(values: dict[str, Tensor], optimizer: torch.optim.Optimizer) -> dict[int, dict[str, Tensor]]:
+    """The optimiser's state of each weight, split as the weight is. Raises ValueError where one lacks a moment, has
+    another optimiser's, or of another weight."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
-    for key, value in moments.items():
+    for key, value in values.items():
         index, name = key.split("/")
         state.setdefault(int(index), {})[name] = split_like(value, parameters[int(index)])
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-    return facts
+    for index, entry in state.items():
+        shapes = {name: tuple(value.shape) for name, value in entry.items() if name != "step"}
+        if entry.keys() != MOMENTS[type(optimizer)] or set(shapes.values()) != {tuple(parameters[index].shape)}:
+            raise ValueError(f"moments that are not of weight {index}: {shapes}")
+    return state
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
-from stages import console
+from stages import console, sums
 from stages.policy.sharding import weights_once, whole
 from stages.records import DataError
 from stages.strict import ConfigError
@@ -38,6 +38,7 @@ def load_policy(
 
     Raises DataError naming the folder. Code that a model repository brings along is never run.
     """
+    refuse_damaged(folder)
     tokenizer = load_tokenizer(folder, revision)
     try:
         model, found = AutoModelForCausalLM.from_pretrained(
@@ -61,7 +62,28 @@ def load_policy(
             f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {rows}; give the tokenizer that was saved "
             "with it"
         )
-    return model.to(device or best_device()).eval(), tokenizer
+    model = model.to(device or best_device()).eval()
+    refuse_not_finite(model, folder)
+    return model, tokenizer
+
+
+def refuse_damaged(folder: Path | str) -> None:
+    """Raise DataError naming a file of a folder that a stage wrote and that is no longer as it was written."""
+    advice = (
+        f"if the workflow wrote it, delete {folder} and run again; if you changed it on purpose, delete {sums.NAME}"
+    )
+    sums.check(Path(folder), advice)
+
+
+def refuse_not_finite(model: nn.Module, folder: Path | str) -> None:
+    """Raise DataError naming a weight that is infinite or no number: every text would be as likely as any other, and
+    none a result."""
+    broken = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
+    if broken:
+        raise DataError(
+            f"{folder}: {len(broken)} of its weights are not finite, such as {broken[0]}; a run that diverged may "
+            "leave such a policy (its status.json tells): train it at a lower learning rate, or start from another"
+        )
 
 
 def choose_attention(wanted: str, dtype: torch.dtype, device: torch.device) -> str:

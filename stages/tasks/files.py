@@ -92,7 +92,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Object]]:
     try:
         with open(path, "rb") as file:
             refuse_pointer(path, file.read(len(LFS_POINTER)))
-        batches = pq.ParquetFile(path).iter_batches(batch_size=1024)
+        batches = pq.ParquetFile(path, page_checksum_verification=True).iter_batches(batch_size=1024)
         yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; paths are relative to the folder the workflow runs in") from None
