@@ -1,12 +1,15 @@
-"""The gradient of an optimiser step, which is what two ways to compute one step have in common.
+"""What two ways to compute one thing have in common: the gradient of a step, and on the whole the way of several.
 
-Adam's step is not: where a gradient is near 0, rounding decides its sign, and with it which way the weight goes by the
-whole learning rate.
+Single weights are not: where a gradient is near 0, rounding decides its sign, and with it which way Adam moves
+the weight, by the whole learning rate.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 
@@ -23,3 +26,13 @@ def assert_same_gradient(found: Tensor, expected: Tensor, within: float = 1e-5) 
     largest = expected.abs().max()
     assert largest > 0
     assert (found - expected).abs().max() <= within * largest
+
+
+def assert_same_way(start: Path, found: Path, expected: Path, within: float = 0.01) -> None:
+    """Two checkpoints, however many steps of Adam led to them: on the mean over all weights they lie apart by no more
+    than the part `within` of the way from `start`. The few that rounding sends the other way weigh little there."""
+    whence, one, other = (load_file(folder / "model.safetensors") for folder in (start, found, expected))
+    assert one.keys() == other.keys()
+    apart, way = (sum((a[key] - b[key]).abs().sum() for key in b) for a, b in ((one, other), (whence, other)))
+    assert way > 0
+    assert apart <= within * way

@@ -16,6 +16,7 @@ from stages import grpo, sft, training
 from stages.files import Files
 from stages.records import METRICS, ROLLOUTS, TIMINGS, read_table
 from stages.strict import ConfigError
+from tests.gradients import assert_same_way
 from tests.stage_runs import (
     ONE_THREAD,
     Stop,
@@ -79,10 +80,6 @@ def assert_same_metrics(one: Files, two: Files) -> None:
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-5), name
 
 
-def assert_same_tensors(file: Path, other: Path) -> None:
-    torch.testing.assert_close(load_file(file), load_file(other), atol=1e-5, rtol=1e-5)
-
-
 def test_what_one_process_began_two_go_on_with(inputs, tmp_path):
     straight = files_of(inputs, tmp_path / "straight", "sft", {})
     run(straight, "sft")
@@ -94,7 +91,7 @@ def test_what_one_process_began_two_go_on_with(inputs, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("going on from step 1 of 3") == 1, "the first process alone reports"
     assert_same_metrics(parted, straight)
-    assert_same_tensors(parted.checkpoint / "model.safetensors", straight.checkpoint / "model.safetensors")
+    assert_same_way(inputs / "model", parted.checkpoint, straight.checkpoint)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +131,7 @@ def test_what_two_processes_began_one_goes_on_with(inputs, ended, tmp_path):
     for files in (straight, parted):
         run(files, "grpo")
     assert_same_metrics(parted, straight)
-    assert_same_tensors(parted.checkpoint / "model.safetensors", straight.checkpoint / "model.safetensors")
+    assert_same_way(inputs / "model", parted.checkpoint, straight.checkpoint)
     rows = [read_table(files.rollouts, ROLLOUTS).to_pylist() for files in (parted, straight)]
     assert [row["response_token_ids"] for row in rows[0]] == [row["response_token_ids"] for row in rows[1]]
 
