@@ -1,5 +1,6 @@
 # make demo    set up .venv, then the main experiments of the CPU ladder, up to results/report.html
 # make test    set up .venv, then the tests
+# make test-kernels  the numeric tests under kernels of other processors, other numbers of threads and beside busy processes
 # make test-extras  the tests of optional parts: Reasoning Gym (needs a C compiler to install), Weights & Biases
 # make test-slurm   the tests of the Slurm profile, on a Slurm of one node that it installs (root, Debian or Ubuntu)
 # make test-vllm    set up .venv-vllm, then the tests of sampling with vLLM, on a CPU
@@ -11,7 +12,7 @@ CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 BIN = .venv/bin
 VLLM = .venv-vllm/bin
 
-.PHONY: demo base test test-extras test-slurm test-vllm lint picture clean
+.PHONY: demo base test test-kernels test-extras test-slurm test-vllm lint picture clean
 
 demo: .venv/installed
 	$(BIN)/snakemake --cores $(CORES)
@@ -24,6 +25,9 @@ base: .venv/installed
 
 test: .venv/installed
 	$(BIN)/pytest
+
+test-kernels: .venv/installed
+	$(BIN)/python -m tests.kernels
 
 test-extras: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[gym,wandb]'
