@@ -34,9 +34,9 @@ def verdict_of(row: Row) -> str:
 
 
 def summary(rows: Sequence[Row]) -> Table:
-    """One line per step: how many, how good, how long, how sure."""
+    """One line per step of the policy that sampled, with its rollout batch: how many, how good, how long, how sure."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("step", "responses", "answer", "format", "length", "cut off", "entropy"):
+    for name in ("step", "batch", "responses", "answer", "format", "length", "cut off", "entropy"):
         table.add_column(name, justify="right")
     for step in sorted({row["step"] for row in rows}):
         at = [row for row in rows if row["step"] == step]
@@ -44,7 +44,8 @@ def summary(rows: Sequence[Row]) -> Table:
         answer, form, length, entropy = (mean(column(at, name)) if column(at, name) else None for name in names)
         cut = mean(row["finish_reason"] == "length" for row in at)
         rewards = (fixed(answer), fixed(form), fixed(length, 1), fixed(cut), fixed(entropy))
-        table.add_row(str(step), str(len(at)), *rewards)
+        batches = sorted({row["rollout_batch"] for row in at} - {None})
+        table.add_row(str(step), ", ".join(map(str, batches)) or "–", str(len(at)), *rewards)
     return table
 
 
@@ -89,7 +90,7 @@ def transcript(row: Row, prompt_characters: int) -> Panel:
 
 def browse(
     file: Annotated[Path, typer.Argument(help="A rollouts, graded or generations Parquet file.")],
-    step: Annotated[int | None, typer.Option(help="Only this step.")] = None,
+    step: Annotated[int | None, typer.Option(help="Only what was sampled after so many optimiser steps.")] = None,
     verdict: Annotated[str | None, typer.Option(help=f"Only this verdict: {', '.join(VERDICTS)}.")] = None,
     example: Annotated[str | None, typer.Option(help="Only this example_id: how one question went over time.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="How many transcripts to print, drawn at random; 0: none.")] = 10,

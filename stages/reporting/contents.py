@@ -15,6 +15,7 @@ from stages.reporting import (
     ladder,
     leaderboard,
     rounds,
+    speed,
     statistics,
     tested,
     transcripts,
@@ -175,6 +176,11 @@ class Report:
             *(rung for one in answering for rung in ladder.rungs_of(one.name, one.stage, one.order)),
             *(rung for name, rung in measured.items() if name not in of_base),
         ]
+
+    @property
+    def speeds(self) -> Mapping[str, str]:
+        """Evaluation -> how fast it sampled, in a sentence; "" where it does not say."""
+        return speed.sentences(self.evaluations)
 
     @property
     def judged(self) -> list[tuple[str, str, Judged]]:

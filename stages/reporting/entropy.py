@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,11 +10,12 @@ from stages.reporting import canvas, wording
 from stages.reporting.lines import Panel, line, time_unit
 from stages.reporting.measures import ANSWERS
 from stages.reporting.references import on_policy
-from stages.reporting.runs import Configuration, Run, column, measured
+from stages.reporting.runs import Configuration, Run, measured
 
 METHODS = {"expert iteration": "#d55e00", "on-policy GRPO": "#0072b2", "off-policy GRPO": "#009e73"}
 LINESTYLES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)))
 HEIGHT = 3.3
+COLUMNS = (ANSWERS.column, "token_entropy")
 
 
 @dataclass(frozen=True)
@@ -45,24 +45,15 @@ def trajectory(name: str, stage: str, one: Configuration) -> Trajectory | None:
     """None where the stage does not sample its own training data, or fewer than two validations have an entropy."""
     method = method_of(stage, one)
     runs = [replace(run, validation=_with_entropy(run)) for run in one.runs]
-    columns = (ANSWERS.column, "token_entropy")
-    reward, entropy = (line(runs, Panel("", key, "validation", x="seconds")) for key in columns)
+    reward, entropy = (line(runs, Panel("", key, "validation", x="seconds")) for key in COLUMNS)
     if method is None or reward is None or entropy is None or len(entropy.x) < 2:
         return None
     return Trajectory(name, method, entropy.x, reward.middle, entropy.middle)
 
 
 def _with_entropy(run: Run) -> tuple[dict[str, Any], ...]:
-    """Validation rows with reward and entropy; where validation did not measure entropy, that of training by then."""
-    rows = [row for row in run.validation if measured(row.get(ANSWERS.column))]
-    if not column(rows, "token_entropy"):
-        trained = [row for row in run.train if measured(row.get("token_entropy"))]
-        at = [row["step"] for row in trained]
-        last = [max(0, bisect_right(at, row["step"]) - 1) for row in rows]
-        rows = [
-            row | {"token_entropy": trained[k]["token_entropy"]} for row, k in zip(rows, last, strict=True) if trained
-        ]
-    return tuple(row for row in rows if measured(row.get("token_entropy")))
+    """Validation rows with reward and entropy."""
+    return tuple(row for row in run.validation if all(measured(row.get(key)) for key in COLUMNS))
 
 
 def trajectories_table(found: Sequence[Trajectory]) -> tuple[list[str], list[list[str]]]:

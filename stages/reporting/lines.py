@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stages.reporting.measures import ANSWERS, Measure
-from stages.reporting.runs import Configuration, Run, column, mean, measured
+from stages.reporting.runs import Configuration, Run, mean, measured
 from stages.reporting.wording import varying
 
 MOST_POINTS = 160
@@ -19,7 +19,8 @@ Point = tuple[float, float]
 class Panel:
     """One set of axes: a METRICS column against optimiser steps, or against what else took the run that far.
 
-    `kind` names the rows: train, validation, or either (of training where a stage measures it there, else validation).
+    `kind` names the rows: train or validation. What is said of a policy's samples, entropy and lengths among it, is of
+    validations, where every stage samples the same questions; training batches differ in what they are made of.
     `x`: step, seconds, examples (trained on so far, repeats counted) or round (of expert iteration, 0 before it).
     """
 
@@ -39,10 +40,11 @@ SIZES = {"train", "num_examples", "train_batch_size", "n_epochs"}  # swept, a st
 DIAGNOSTICS = (
     Panel("Validation format reward", "format_reward", "validation"),
     Panel("Train reward", "reward", "train"),
-    Panel("Token entropy (nats)", "token_entropy", "either"),
+    Panel("Token entropy (nats)", "token_entropy", "validation"),
+    Panel("Entropy on the responses it imitates (nats)", "target_entropy", "train"),
     Panel("Gradient norm, unclipped", "gradient_norm", "train", log=True),
     Panel("Zero-variance groups (share)", "zero_variance_groups", "train"),
-    Panel("Responses cut off (share)", "truncated", "either"),
+    Panel("Responses cut off (share)", "truncated", "validation"),
     Panel("Clip fraction", "clip_fraction", "train"),
     Panel("Training loss (nats)", "loss", "train", floor=None),
     Panel("Train preference accuracy", "preference_accuracy", "train", floor=None),
@@ -51,9 +53,9 @@ DIAGNOSTICS = (
     Panel("Log-prob of rejected responses (nats)", "rejected_log_prob", "train", floor=None),
 )
 LENGTHS = (
-    Panel("Response length (tokens)", "length", "either", floor=None),
-    Panel("Response length, correct", "length_correct", "either", floor=None),
-    Panel("Response length, incorrect", "length_incorrect", "either", floor=None),
+    Panel("Response length (tokens)", "length", "validation", floor=None),
+    Panel("Response length, correct", "length_correct", "validation", floor=None),
+    Panel("Response length, incorrect", "length_incorrect", "validation", floor=None),
 )
 PRETRAINING = Panel("Pretraining loss (nats per token)", "loss", "train", floor=None)
 
@@ -75,8 +77,6 @@ class Line:
 
 
 def rows_of(run: Run, panel: Panel) -> tuple[dict[str, Any], ...]:
-    if panel.kind == "either":
-        return run.train if column(run.train, panel.column) else run.validation
     return run.train if panel.kind == "train" else run.validation
 
 

@@ -41,7 +41,7 @@ def report(found: Report) -> str:
         parts += ["## What judges say", write_markdown(*judged.table(found.judged)), judged.LEGEND]
     for one in found.evaluations:
         rows = [[bucket.name, bucket.meaning, bucket.count, wording.percent(bucket.share)] for bucket in one.buckets]
-        parts += [f"## Evaluation: {one.name}", cell(one.sentence)]
+        parts += [f"## Evaluation: {one.name}", cell(one.sentence), cell(found.speeds[one.name])]
         parts += [cell(found.beside_the_base[one.name].sentence)] if one.name in found.beside_the_base else []
         parts += [write_markdown(["bucket", "meaning", "responses", "share"], rows)] if rows else []
         parts += [write_markdown(*one.subjects)] if one.subjects else []

@@ -42,6 +42,9 @@ class Measure:
         return here - there if self.higher_is_better else there - here
 
 
+# Columns beside a measure that are of training rows; all others are of validations.
+TRAINING = ("gradient_norm", "reward_margin", "chosen_log_prob", "rejected_log_prob")
+
 ANSWERS = Measure(
     column="answer_reward",
     words="answer reward",
@@ -57,8 +60,8 @@ ANSWERS = Measure(
         "length_incorrect": "length, incorrect",
     },
     legend="Reward is the answer reward on the validation set. Final values are means of the last three validations, "
-    "that before training left out; entropy, gradient norm and lengths (in tokens) are of training where a stage "
-    "measures them there.",
+    "that before training left out; entropy and lengths (in tokens) are of the same, of what the policy sampled there; "
+    "the gradient norm is of training.",
 )
 LOSS = Measure(
     column="loss",

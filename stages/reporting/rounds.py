@@ -67,7 +67,7 @@ def _scores(one: Configuration) -> list[float]:
 
 
 def entropy_sentence(one: Configuration) -> str:
-    """Token entropy at the first and the last measurement, of validation where that has it; "" without two."""
+    """Token entropy at the first and the last validation; "" without two."""
     ends = [_ends(run) for run in one.runs]
     if None in ends:
         return ""
@@ -80,7 +80,6 @@ def entropy_sentence(one: Configuration) -> str:
 
 def _ends(run: Run) -> tuple[float, float] | None:
     values = column(run.validation, "token_entropy")
-    values = values if len(values) > 1 else column(run.train, "token_entropy")
     return (values[0], values[-1]) if len(values) > 1 else None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stages.reporting import wording
-from stages.reporting.measures import Measure
+from stages.reporting.measures import TRAINING, Measure
 from stages.reporting.references import Reference
 from stages.reporting.runs import FINAL_ROWS, Configuration, Run, best_row, column, final, mean
 
@@ -30,8 +30,7 @@ def judged(measure: Measure) -> str:
 
 def run_row(run: Run, keys: Iterable[str]) -> dict[str, Any]:
     """One run in numbers. `final_*` and unmarked columns are means of the last three rows that have the value (a final
-    loss is the last one): rewards are of validation; what stands beside them of training where it has that, else of
-    validation."""
+    loss is the last one): of validation, those of TRAINING excepted."""
     name, best = run.measure.column, best_row(run.validation, run.measure)
     last = final(run.validated, name) if run.measure.read == "best" else run.score
     row = {key: run.values.get(key) for key in keys}
@@ -40,9 +39,7 @@ def run_row(run: Run, keys: Iterable[str]) -> dict[str, Any]:
     row |= {f"best_{name}": best.get(name), "best_step": best.get("step")}
     shown_rows = 1 if run.measure.read == "last" else FINAL_ROWS
     for key in run.measure.beside:
-        beside = key.removeprefix("final_")
-        marked = key != beside or beside.endswith("accuracy") or not column(run.train, beside)
-        values = column(run.validated if marked else run.train, beside)
+        values = column(run.train if key in TRAINING else run.validated, key.removeprefix("final_"))
         row[key] = mean(values[-shown_rows:]) if values else None
     return row | {"path": run.path}
 

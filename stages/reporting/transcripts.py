@@ -19,6 +19,7 @@ Row = Mapping[str, Any]
 COLUMNS = [
     "example_id",
     "step",
+    "rollout_batch",
     "sample_index",
     "prompt",
     "response",

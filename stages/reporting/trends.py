@@ -1,4 +1,5 @@
-"""Gradient norm and response length over a run, in one sentence each: what an ablation shows besides its score."""
+"""Gradient norm, response length and steps without signal over a run, in one sentence each: what an ablation shows
+besides its score."""
 
 from __future__ import annotations
 
@@ -23,7 +24,16 @@ def trends(order: Sequence[Configuration]) -> list[str]:
     if lengths:
         listed = _listed([(change, _from_to(moved), one) for change, moved, one in lengths], keys)
         said.append(f"Response length in training, first to last (means of {FINAL_ROWS} steps): {listed}.")
-    return said
+    return [*said, *skipped(found)]
+
+
+def skipped(found: Sequence[Configuration]) -> list[str]:
+    """How many optimiser steps of all runs had no signal; [] where all had one."""
+    told = [value for one in found for run in one.runs for value in column(run.train, "skipped")]
+    if not sum(told):
+        return []
+    share = wording.percent(sum(told) / len(told))
+    return [f"No response had a signal in {sum(told)} of {len(told)} optimiser steps ({share}): they moved nothing."]
 
 
 def gradient_norm(one: Configuration) -> float | None:

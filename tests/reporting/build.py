@@ -63,6 +63,7 @@ def write_evaluation(folder: Path, rows: list[dict[str, Any]], name: str = "zero
     facts = provenance({"stage": "grade", "name": name, "code": "c0de"})
     verdicts = [row["verdict"] for row in rows]
     metric = validation(0, verdicts.count("correct") / max(1, len(rows)), seconds=3.0, num_examples=len(rows))
+    metric |= {"seconds_sample": 2.0, "examples_per_second": len(rows) / 2.0}
     records.write_table(folder / "metrics.parquet", records.table([metric], METRICS), facts)
     for file in ("rollouts.parquet", "graded.parquet"):
         records.write_table(folder / file, records.table(rows, ROLLOUTS), facts)

@@ -24,7 +24,9 @@ from stages.reporting.runs import Configuration, Run, by_value, configurations, 
 from tests.reporting.build import train, validation
 from tests.reporting.test_rounds import iterated
 
-ENTROPY = next(panel for panel in DIAGNOSTICS if panel.column == "token_entropy")
+ENTROPY, TRAINED = (
+    next(panel for panel in DIAGNOSTICS if panel.column == name) for name in ("token_entropy", "reward")
+)
 
 
 def run(value, seed, steps, **more):
@@ -69,14 +71,14 @@ def test_a_panel_without_data_is_left_out_and_lengths_may_come_from_validation()
 
 
 def test_a_step_that_broke_leaves_the_curve_before_it_as_it_was():
-    rows = tuple(train(step, 0.5) for step in range(1, 30)) + (train(30, 0.5, token_entropy=math.nan),)
-    whole, broken = (line([Run("p", {}, train=some)], ENTROPY) for some in (rows[:-1], rows))
+    rows = tuple(train(step, 0.5) for step in range(1, 30)) + (train(30, math.nan),)
+    whole, broken = (line([Run("p", {}, train=some)], TRAINED) for some in (rows[:-1], rows))
     assert broken == whole
 
 
 def test_long_runs_are_thinned_and_keep_their_ends():
     rows = tuple(train(step, 0.5) for step in range(1, 2001))
-    drawn = line([Run("p", {}, train=rows)], ENTROPY)
+    drawn = line([Run("p", {}, train=rows)], TRAINED)
     assert len(drawn.x) == 160
     assert (drawn.x[0], drawn.x[-1]) == (1, 2000)
 
@@ -206,5 +208,17 @@ def test_rounds_have_a_panel_and_dotted_ends_and_a_reference_is_level_there():
     assert list(level.get_ydata()) == pytest.approx([0.3 + 0.15] * 2)  # its last validations at steps 10, 15, 20
     dotted = [drawn.get_xdata()[0] for drawn in by_title["Validation answer reward"].lines[2:]]
     assert dotted == [2, 4]
-    assert len(by_title["Token entropy (nats)"].lines) == 2 + 2
+    assert len(by_title["Token entropy (nats)"].lines) == 1 + 2, "of validations, which the reference has without it"
     assert len(by_title["Validation format reward"].lines) == 2
+
+
+def test_what_is_said_of_a_policys_samples_is_never_of_what_it_imitates():
+    """Fine-tuning's training rows tell of worked responses: another length, another entropy, under other names."""
+    taught = tuple(train(step, None, token_entropy=9.0, length=99.0, target_entropy=0.1) for step in (1, 2))
+    sampled = tuple(validation(step, 0.5, token_entropy=0.5, length=30.0) for step in (0, 1, 2))
+    only = Run("p", {}, train=taught, validation=sampled)
+    for panel in (*DIAGNOSTICS, *LENGTHS):
+        if panel.column in ("token_entropy", "length"):
+            assert set(line([only], panel).middle) == {0.5 if panel.column == "token_entropy" else 30.0}
+        if panel.column == "target_entropy":
+            assert set(line([only], panel).middle) == {0.1}

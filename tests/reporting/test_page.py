@@ -208,3 +208,8 @@ def test_the_report_says_what_was_spent_and_where_each_log_lies(results):
     assert spent in (results / "lr_sweep/table.md").read_text()
     assert "| all | 6 |" in text
     assert "do not say on what they ran" in text  # the base policy and the evaluation
+
+
+def test_every_evaluation_says_how_fast_it_sampled(results):
+    for name in ("report.html", "report.md"):
+        assert "1.5 examples per second of sampling, loading left out." in (results / name).read_text(encoding="utf-8")

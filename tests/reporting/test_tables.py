@@ -10,15 +10,17 @@ from tests.reporting.test_runs import SWEEP, run
 
 
 def test_a_run_in_numbers():
-    rows = tuple(validation(step, answer) for step, answer in [(0, 0.1), (5, 0.7), (10, 0.4), (15, 0.7)])
-    trained = tuple(train(step, 0.5, token_entropy=float(step)) for step in (1, 2, 3, 4))
+    scores = [(0, 0.1), (5, 0.7), (10, 0.4), (15, 0.7)]
+    rows = tuple(validation(step, answer, token_entropy=float(step), length=20.0) for step, answer in scores)
+    trained = tuple(train(step, 0.5, token_entropy=99.0, gradient_norm=float(step)) for step in (1, 2, 3, 4))
     row = tables.run_row(Run("p", {"seed": 3}, steps=15, validation=rows, train=trained), [])
     assert (row["start_answer_reward"], row["best_answer_reward"], row["best_step"]) == (0.1, 0.7, 5)
     assert round(row["final_answer_reward"], 12) == 0.6
-    assert row["token_entropy"] == 3.0
+    assert (row["token_entropy"], row["length"]) == (10.0, 20.0), "of validations, whatever training says of its own"
+    assert row["gradient_norm"] == 3.0
 
 
-def test_validation_measures_what_training_does_not():
+def test_a_column_that_only_validations_have():
     rows = (validation(0, 0.1, length=30.0),)
     trained = ({"step": 1, "length": None, "gradient_norm": 2.0},)
     row = tables.run_row(Run("p", {}, validation=rows, train=trained), [])

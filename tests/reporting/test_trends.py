@@ -62,3 +62,10 @@ def test_fine_tuning_has_no_lengths_of_its_own():
 def test_readings_leave_out_what_has_no_subject():
     assert len(readings(order_of(run("a"), run("b")))) == 2
     assert readings(order_of(Run("p", {"loss_type": "a"}, status="diverged"))) == []
+
+
+def test_steps_without_a_signal_are_counted():
+    rows = tuple(train(step, 0.0, skipped=int(step < 3)) for step in range(1, 9))
+    found = order_of(Run("p", {"loss_type": "a", "seed": 0}, train=rows))
+    assert trends(found)[-1] == "No response had a signal in 2 of 8 optimiser steps (25.0 %): they moved nothing."
+    assert not any("signal" in said for said in trends(order_of(run("a"))))
