@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.workflow.configs import GRPO, config, faults, rates
-from workflow.experiments import lineage
+from workflow.experiments import arms, lineage
 from workflow.schema import load
 
 
@@ -156,3 +156,60 @@ def test_a_lineage_goes_from_the_earliest_experiment_to_the_latest():
         ["rates"],
         ["rates", "a_loss"],
     ]
+
+
+def paths_of(**changes: Any) -> list[list[str]]:
+    loaded = load(config(experiments={"rates": rates(**changes)}))
+    return arms(loaded.experiments["rates"], loaded.runs["rates"])
+
+
+def test_the_default_arm_comes_first():
+    losses = {"loss_type": ["no_baseline", "reinforce_with_baseline"]}
+    unnamed = paths_of(grid=losses)  # reinforce_with_baseline is the stage's own
+    assert unnamed == [["loss_type=reinforce_with_baseline/seed=0"], ["loss_type=no_baseline/seed=0"]]
+    fixed = paths_of(grid={}, fixed={**GRPO, "group_size": 4}, cases=[{"group_size": 2}, {}])
+    assert fixed == [["seed=0"], ["group_size=2/seed=0"]]
+    assert paths_of()[0] == ["learning_rate=0.0001/seed=0"]  # none is known, so the first
+    assert paths_of(default={"learning_rate": 3.0e-4})[0] == ["learning_rate=0.0003/seed=0"]
+    both = {"learning_rate": [1.0e-4, 3.0e-4], **losses}
+    named = paths_of(grid=both, default={"learning_rate": 3.0e-4})
+    assert named[0] == ["learning_rate=0.0003/loss_type=reinforce_with_baseline/seed=0"]
+
+
+def test_every_arm_is_tried_with_every_tuned_value():
+    tuned = {"grid": {"cliprange": [0.1, 0.2]}, "tune": {"learning_rate": [1.0e-4, 1.0e-3]}, "seeds": [0, 1]}
+    first, second = paths_of(**tuned)
+    assert first == [f"cliprange=0.2/learning_rate={rate}/seed={seed}" for rate in (0.0001, 0.001) for seed in (0, 1)]
+    assert len(second) == 4
+    later = rates(grid={"weight_decay": [0.1]}, inherit={"learning_rate": "rates", "cliprange": "rates"})
+    assert load(config(experiments={"rates": rates(**tuned), "later": later})).runs["later"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"tune": {"learning_rate": [0.1]}}, "tune.learning_rate: stands under grid as well; keep one of them"),
+        ({"tune": {"cliprange": [-1]}}, "tune.cliprange: Input should be greater than 0"),
+        ({"tune": {"cliprnge": [0.1]}}, "tune.cliprnge: unknown key; did you mean cliprange"),
+        ({"tune": {"seed": [0]}}, "tune.seed: seeds have a key of their own: seeds: [0, 1]"),
+        ({"tune": {"cliprange": []}}, "tune.cliprange: "),
+        (
+            {"tune": {"cliprange": [0.1]}, "cases": [{"cliprange": 0.2}]},
+            "cases[0].cliprange: stands under tune as well; keep one of them",
+        ),
+        (
+            {"tune": {"group_size": [4]}, "fixed": {**GRPO, "group_size": 8}},
+            "fixed.group_size: stands under tune as well; keep one of them",
+        ),
+        ({"default": {"learning_rate": 0.5}}, "default: no arm has these values; name those of one"),
+        ({"default": {"cliprange": 0.1}}, "default.cliprange: rates does not sweep cliprange; it sweeps learning_rate"),
+        (
+            {"tune": {"cliprange": [0.1]}, "default": {"cliprange": 0.1}},
+            "default.cliprange: every arm tunes it; name what tells the arms apart (learning_rate)",
+        ),
+        ({"seed_noise": -0.1}, "seed_noise: Input should be greater than or equal to 0"),
+    ],
+)
+def test_faults_of_what_is_tuned_and_of_the_default(changes: dict[str, Any], fault: str):
+    found = faults(config(experiments={"rates": rates(**changes)}))
+    assert [line for line in found if line.startswith(f"experiments.rates.{fault}")], found
