@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +14,8 @@ from stages.config import Evaluation
 from stages.console import run, say
 from stages.measure import sampling_metrics, validation_metrics
 from stages.records import METRICS, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
-from stages.store import provenance
-from stages.strict import parse, read_spec
+from stages.store import provenance, write_json
+from stages.strict import ConfigError, parse, read_spec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 GRADED = ("format_reward", "answer_reward", "reward", "verdict")
 MEASURED = ("example_id", "num_response_tokens", "finish_reason", "mean_token_entropy", *GRADED)
+
+READ = ("step", "response", "ground_truth", "answer_reward")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -32,16 +36,30 @@ def grade(
     rollouts: Annotated[Path | None, typer.Option(help="Parquet file of ROLLOUTS rows to grade")] = None,
     graded: Annotated[Path | None, typer.Option(help="Parquet file to write: the same rows with their rewards")] = None,
     metrics: Annotated[Path | None, typer.Option(help="Parquet file to write: one METRICS row of counts")] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="instead of all this, grade a run's last validation with this FILE too", metavar="FILE"),
+    ] = None,
+    run_folder: Annotated[Path | None, typer.Option("--run", help="with --reference: the folder of the run")] = None,
+    out: Annotated[Path | None, typer.Option(help="with --reference: JSON file to write the counts to")] = None,
     explain: Annotated[
         tuple[str, str] | None,
         typer.Option(help="instead of all this, say how one ANSWER compares with its GOLD", metavar="GOLD ANSWER"),
     ] = None,
 ) -> None:
-    """Grade every rollout of an evaluation, or explain one comparison.
+    """Grade every rollout of an evaluation, explain one comparison, or let another grader say what it makes of a run.
 
     All rows are kept, in order; a response without a usable answer is a row with a verdict, never a missing row. With
     reward `none` they stay as they are, and lengths alone are counted.
+
+    `--reference FILE` is for the public grader of the course, drgrpo_grader.py, which hands text of the policy to
+    sympy: it works in processes of its own, with limits of time and memory.
     """
+    if reference is not None:
+        if run_folder is None:
+            raise typer.BadParameter("give --run, the folder of the run whose last validation to grade")
+        _grade_run(reference, run_folder, out)
+        return
     if explain is not None:
         _explain(*explain)
         return
@@ -79,6 +97,48 @@ def _grade_rollouts(spec: Path, rollouts: Path, graded: Path, metrics: Path | No
         hardware = {key: sampled_with[key] for key in ("gpus", "cores") if key in sampled_with}
         write_table(metrics, table([counts | spent], METRICS), provenance(planned) | hardware)
     say(summary(planned["name"], counts))
+
+
+def _grade_run(file: Path, folder: Path, out: Path | None) -> None:
+    """What the grader in `file` makes of the validation that the leaderboard counts: the last one within the budget."""
+    from stages.grading import reference
+    from stages.reporting.leaderboard import last_within
+    from stages.reporting.runs import mean, read_run
+
+    if (fault := reference.fault(file)) is not None:
+        raise ConfigError(fault)
+    run = read_run(folder, str(folder))
+    last = last_within(run, run.values.get("max_seconds") or math.inf)
+    if last is None:
+        raise DataError(f"{folder}: no validation in it that ended within its budget, so there is nothing to grade")
+    generations = read_table(folder / "generations.parquet", ROLLOUTS)
+    rows = [row for row in generations.select(READ).to_pylist() if row["step"] == last["step"]]
+    workers = int(os.environ.get("OMP_NUM_THREADS") or 1)  # the threads of the job
+    try:
+        pairs = [(row["response"], row["ground_truth"]) for row in rows]
+        graded = reference.grade(file, pairs, run.values.get("reward", "r1_zero"), workers)
+    except reference.UnusableGrader as error:
+        raise ConfigError(str(error)) from None
+    here, there = [row["answer_reward"] or 0.0 for row in rows], [one.answer_reward for one in graded]
+    counts = {
+        "file": file.name,
+        "sha256": reference.fingerprint(file),
+        "step": last["step"],
+        "responses": len(rows),
+        "answer_reward": mean(there),
+        "format_reward": mean(one.format_reward for one in graded),
+        "answer_reward_here": mean(here),
+        "right_there_alone": sum(b > a for a, b in zip(here, there, strict=True)),
+        "right_here_alone": sum(a > b for a, b in zip(here, there, strict=True)),
+        "faults": reference.faults(graded),
+    }
+    if out is not None:
+        write_json(out, counts)
+    say(
+        f"{folder}, step {last['step']}, {len(rows)} responses: {counts['answer_reward_here']:.2%} right here, "
+        f"{counts['answer_reward']:.2%} by {file.name} ({counts['right_there_alone']} right there alone, "
+        f"{counts['right_here_alone']} here alone, {sum(counts['faults'].values())} not graded there)"
+    )
 
 
 def verdicts_of(sampled: pa.Table, reward: str) -> list[Verdict]:

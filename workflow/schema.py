@@ -13,10 +13,11 @@ from pydantic import Field
 from snakemake_interface_common.exceptions import WorkflowError
 
 from stages.config import Evaluation
+from stages.grading import reference
 from stages.hardware import Compute
 from stages.judges import Judge
 from stages.sources import ModelSource
-from stages.strict import ConfigError, Strict, nearest, parse
+from stages.strict import ConfigError, Named, Strict, nearest, parse
 from workflow import datasets, experiments, tested
 from workflow.datasets import BASE
 from workflow.experiments import Experiment
@@ -54,6 +55,9 @@ class Layout(Strict):
     judges: dict[str, Judge] = Field(default_factory=dict)
     experiments: dict[str, Experiment] = Field(default_factory=dict)
     test: HeldOut | None = None
+    reference_grader: Named | None = Field(
+        default=None, description="the course's drgrpo_grader.py, to grade runs of a leaderboard with as well"
+    )
     main: tuple[str, ...] | None = None
 
 
@@ -74,6 +78,7 @@ class Config:
     runs: dict[str, dict[str, dict[str, Any]]]
     tests: dict[str, tuple[str, ...]]
     added: frozenset[str]
+    reference_grader: str | None
     main: tuple[str, ...]
 
 
@@ -81,7 +86,7 @@ def load(config: dict[str, Any]) -> Config:
     """Check a config as Snakemake read it; raises WorkflowError with one line for each fault."""
     try:
         layout = parse(Layout, config, "")
-        _raise([*_name_faults(layout), *_model_faults(layout.model)])
+        _raise([*_name_faults(layout), *_model_faults(layout.model), *_grader_faults(layout.reference_grader)])
         data = datasets.read(layout.data)
         _raise(
             [
@@ -110,6 +115,7 @@ def load(config: dict[str, Any]) -> Config:
         runs=runs,
         tests={name: of for name, (_, of) in planned.items()},
         added=frozenset(planned) - layout.evaluations.keys(),
+        reference_grader=layout.reference_grader,
         main=main,
     )
 
@@ -145,6 +151,11 @@ def _model_faults(model: ModelSource) -> Iterator[str]:
     for what, patterns in MODEL_FILES.items():
         if not any(found for pattern in patterns for found in folder.glob(pattern)):
             yield f"model.path: {model.path} lacks {what}; give a folder that save_pretrained wrote"
+
+
+def _grader_faults(file: str | None) -> Iterator[str]:
+    if file is not None and (fault := reference.fault(file)) is not None:
+        yield f"reference_grader: {fault}"
 
 
 def _evaluation_faults(layout: Layout, data: dict[str, Any]) -> Iterator[str]:

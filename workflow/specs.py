@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from snakemake_interface_common.exceptions import WorkflowError
 
 from stages.benchmarks import SimpleSafetyTests
-from stages.config import ExpertIteration, Sampled
+from stages.config import STAGES, ExpertIteration, Sampled
+from stages.grading.reference import fingerprint as grader_fingerprint
 from stages.hardware import Compute
 from stages.sources import Curated, PassRate
 from stages.store import write_json
@@ -116,12 +117,20 @@ def summary(config: Config, experiment: str) -> Spec:
 def board(config: Config, experiment: str) -> Spec:
     """What an accuracy board asks of runs with a budget of seconds beside their values: where the policy and
     the data come from, those that were chosen from others by what they were chosen from. Empty for other runs."""
-    runs = config.runs[experiment].values()
-    if all(values.get("max_seconds") is None for values in runs):
+    runs, stage = config.runs[experiment].values(), config.experiments[experiment].stage
+    budgeted = any(values.get("max_seconds") is not None for values in runs)
+    if not budgeted or stage == "expert_iteration" or not issubclass(STAGES[stage], Sampled):
         return {}
     used = sorted({values[key] for values in runs for key in ("train", "validation")})
-    stage = config.experiments[experiment].stage
-    return {"stage": stage, "model": _plain(config.model), "data": {name: _origin(config, name) for name in used}}
+    found = {"stage": stage, "model": _plain(config.model), "data": {name: _origin(config, name) for name in used}}
+    return found | ({"reference": True} if config.reference_grader else {})
+
+
+def reference(config: Config, experiment: str, run: str) -> Spec:
+    """The course's grader on the last validation of a run; the file is known by what is in it."""
+    file = config.reference_grader
+    values = {"file": file, "sha256": grader_fingerprint(file)}
+    return {"stage": "grade", "name": f"{experiment}/{run}", "values": values}
 
 
 def _origin(config: Config, dataset: str) -> Spec:

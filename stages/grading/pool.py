@@ -50,8 +50,8 @@ class GraderPool:
         self._command = [*(command or (sys.executable, *module)), str(memory_mb), str(cpu_seconds)]
         self._wall_seconds = wall_seconds
         self._threads = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="grader")
-        self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
-        self._all = [_Worker(self._command) for _ in range(workers)]
+        self._idle: queue.LifoQueue[Worker] = queue.LifoQueue()
+        self._all = [Worker(self._command) for _ in range(workers)]
         for worker in self._all:
             self._idle.put(worker)
         self._counts: Counter[str] = Counter()
@@ -140,7 +140,7 @@ class GraderPool:
             self._idle.put(worker)
 
 
-class _Worker:
+class Worker:
     """One process, started when first asked and again after its death. Used by one thread at a time."""
 
     def __init__(self, command: list[str]):

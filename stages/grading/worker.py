@@ -15,13 +15,13 @@ from stages.grading.rewards import grade_answer
 
 
 def serve(memory_mb: int, cpu_seconds: int) -> None:
-    _limit(resource.RLIMIT_AS, memory_mb * 1024 * 1024)
-    _limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_AS, memory_mb * 1024 * 1024)
+    limit(resource.RLIMIT_CORE, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent to handle
     context()  # import mpmath before the first request
     _reply({"ready": True})
     while (request := decode(sys.stdin.buffer.read)) is not None:
-        _allow_cpu(cpu_seconds)
+        allow_cpu(cpu_seconds)
         _reply(_grade(request["answer"], request["references"]))
 
 
@@ -30,13 +30,13 @@ def _reply(message: dict) -> None:
     sys.stdout.buffer.flush()
 
 
-def _allow_cpu(seconds: int) -> None:
+def allow_cpu(seconds: int) -> None:
     """Ends the process (SIGXCPU) if the next item takes more CPU time than this, however busy the machine is."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + seconds)
+    limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + seconds)
 
 
-def _limit(kind: int, value: int) -> None:
+def limit(kind: int, value: int) -> None:
     """Sets a soft limit, never above what the machine allows."""
     _, hard = resource.getrlimit(kind)
     resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))

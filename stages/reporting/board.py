@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,8 @@ def faults(best: Configuration, last: Sequence[Mapping[str, Any]], context: Mapp
     """Every rule that the winner breaks. `last`: of each run the last validation within its budget, if there is one.
 
     `context`, from the specification: `model`, where the base policy comes from; `data`, dataset of the runs -> the
-    dataset that it was chosen from (its `name` and source).
+    dataset that it was chosen from (its `name` and source); `reference`, whether the course's grader has read its
+    responses as well.
     """
     values = best.runs[0].values
     if len(last) < len(best.runs):
@@ -70,6 +72,18 @@ def unchecked(best: Configuration, context: Mapping[str, Any]) -> Iterator[str]:
     if chosen:
         yield f"the time that choosing questions took (evaluation {chosen}), which its budget leaves out"
     yield "that the GPUs are H100s"
+    official = by_reference(best, context)
+    if official:
+        yield f"that {official[0]['file']} is the course's own"
+    else:
+        yield "what the course's own grader makes of the responses (key reference_grader of a config)"
+
+
+def by_reference(best: Configuration, context: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the course's grader made of each run's responses, as `stages.grade --reference` wrote it; [] without it."""
+    if not context.get("reference"):
+        return []
+    return [json.loads((run.folder / "reference.json").read_text(encoding="utf-8")) for run in best.runs]
 
 
 def _model(context: Mapping[str, Any]) -> str:

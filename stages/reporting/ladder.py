@@ -125,7 +125,7 @@ def headline(rungs: Sequence[Rung]) -> str:
     return (
         f"The best trained policy ({best.name}) answers {wording.percent(best.answer_reward)} of the {best.questions} "
         f"questions of {best.dataset} right; before that training it was {wording.percent(best.start or 0.0)}. "
-        "The same questions chose it, which flatters: a config's section `test` names questions that choose nothing."
+        "The same questions chose it, which flatters: a config's section test names questions that choose nothing."
     )
 
 

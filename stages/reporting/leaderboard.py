@@ -19,7 +19,8 @@ CURVE = "leaderboard.png"
 @dataclass(frozen=True)
 class Entry:
     """The winner at its last validation within the budget, mean over seeds. `faults`: why the course's board would not
-    take the row; `unchecked`: what it asks for and nothing here can tell."""
+    take the row; `unchecked`: what it asks for and nothing here can tell; `official`: what the course's grader made of
+    the same responses, seed by seed, where it was asked."""
 
     name: str
     description: str
@@ -33,6 +34,7 @@ class Entry:
     whole: bool  # whether validation was on all there is
     faults: tuple[str, ...]
     unchecked: tuple[str, ...]
+    official: tuple[Mapping[str, Any], ...] = ()
 
 
 def entry(
@@ -43,7 +45,7 @@ def entry(
     best, limit = order[0], budget(order)
     if limit is None or best.measure != ANSWERS:
         return None
-    last = [row for run in best.runs if (row := _last_within(run, limit))]
+    last = [row for run in best.runs if (row := last_within(run, limit))]
     label = wording.label(best.values, wording.varying(order)) if len(order) > 1 else ""
     return Entry(
         name=name,
@@ -58,10 +60,11 @@ def entry(
         whole=_whole(best, last),
         faults=tuple(board.faults(best, last, context or {})),
         unchecked=tuple(board.unchecked(best, context or {})),
+        official=tuple(board.by_reference(best, context or {})),
     )
 
 
-def _last_within(run: Run, limit: float) -> dict[str, Any] | None:
+def last_within(run: Run, limit: float) -> dict[str, Any] | None:
     """The last validation that had ended when the budget had."""
     rows = [row for row in run.validation if measured(row.get(ANSWERS.column)) and row["seconds"] <= limit]
     return rows[-1] if rows else None
@@ -76,7 +79,8 @@ def _whole(best: Configuration, last: Sequence[Mapping[str, Any]]) -> bool:
 def row(one: Entry) -> list[str]:
     """The cells under HEADER. One that the course's board would not take says so in itself, so that it is not handed in
     by mistake."""
-    accuracy = "–" if one.accuracy is None else wording.percent(one.accuracy, 2)
+    counted = mean(run["answer_reward"] for run in one.official) if one.official else one.accuracy
+    accuracy = "–" if counted is None else wording.percent(counted, 2)
     description = f"NOT FOR THE COURSE'S BOARD. {one.description}".rstrip() if one.faults else one.description
     return [accuracy, one.name, f"[curve]({CURVE})", description]
 
@@ -85,7 +89,7 @@ def facts(one: Entry) -> list[str]:
     """How the accuracy was measured, one statement each."""
     full = "the full validation set" if one.whole else "the first of them, not known to be all"
     values, many = one.values, len(one.seeds) > 1
-    return [
+    found = [
         f"Accuracy: answer reward on {one.questions} validation examples ({full}) at the last validation that ended "
         f"within the budget of {wording.duration(one.budget)}: step {one.step}, after {wording.duration(one.seconds)}"
         + (f"; mean of seeds {wording.listed(one.seeds)}." if many else f"; seed {one.seeds[0]}."),
@@ -93,6 +97,19 @@ def facts(one: Entry) -> list[str]:
         f"{wording.number(values.get('sampling_max_tokens'))} tokens; prompt {values.get('prompt')}, reward "
         f"{values.get('reward')}.",
     ]
+    return [*found, *map(_official, one.official)]
+
+
+def _official(run: Mapping[str, Any]) -> str:
+    """The same responses, read by this project's grader and by the course's: which one the row's accuracy is of."""
+    ungraded = "; ".join(f"{count} of them: {why}" for why, count in run["faults"].items())
+    return (
+        f"The row's accuracy is by the grader in {run['file']} (sha256 {run['sha256'][:12]}): "
+        f"{wording.percent(run['answer_reward'], 2)} of {run['responses']} responses right, where this project's own "
+        f"says {wording.percent(run['answer_reward_here'], 2)}; {run['right_there_alone']} are right there alone, "
+        f"{run['right_here_alone']} here alone, {sum(run['faults'].values())} could not be graded there"
+        + (f" ({ungraded})." if ungraded else ".")
+    )
 
 
 def verdict(one: Entry) -> str:

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from stages.reporting import leaderboard
 from stages.reporting.board import CHECKED
 from stages.reporting.lines import budget
 from stages.reporting.runs import Configuration, Run, configurations, ranked
+from stages.store import write_json
 from tests.reporting.build import validation
 
 OFFICIAL = {
@@ -52,7 +55,8 @@ def test_the_accuracy_is_that_of_the_last_validation_within_the_budget():
         "",
         f"Nothing that was checked ({CHECKED}) keeps this row from the course's board. "
         "Not checked: that the rows of train and validation are MATH's own, and no question of validation stands in "
-        "train; that the GPUs are H100s.",
+        "train; that the GPUs are H100s; what the course's own grader makes of the responses (key "
+        "reference_grader of a config).",
     ]
 
 
@@ -141,3 +145,21 @@ def test_the_axis_ends_at_the_budget():
     (axes,) = leaderboard.figure("board", order_of(LATE)[0], 14400.0).axes
     assert axes.get_xlim() == (0.0, 4.0)
     assert axes.get_xlabel() == "wall-clock, hours; the axis ends at the budget of 4.0 h"
+
+
+def test_the_courses_grader_has_the_row_and_both_numbers_stand(tmp_path):
+    counts = {"file": "drgrpo_grader.py", "sha256": 64 * "a", "step": 2, "responses": 5000, "answer_reward": 0.6198}
+    counts |= {"answer_reward_here": 0.625, "right_there_alone": 3, "right_here_alone": 29}
+    write_json(tmp_path / "reference.json", counts | {"faults": {"no verdict within 60 s of wall-clock time": 2}})
+    order = order_of(LATE)
+    runs = [replace(run, folder=tmp_path) for run in order[0].runs]
+    order = [replace(order[0], runs=tuple(runs))]
+    one = leaderboard.entry("board", "Fast.", order, CONTEXT | {"reference": True})
+    assert leaderboard.row(one) == ["61.98 %", "board", "[curve](leaderboard.png)", "Fast."]
+    assert leaderboard.facts(one)[-1] == (
+        "The row's accuracy is by the grader in drgrpo_grader.py (sha256 aaaaaaaaaaaa): 61.98 % of 5000 responses "
+        "right, where this project's own says 62.50 %; 3 are right there alone, 29 here alone, 2 could not be graded "
+        "there (2 of them: no verdict within 60 s of wall-clock time)."
+    )
+    assert one.unchecked[-1] == "that drgrpo_grader.py is the course's own"
+    assert leaderboard.row(leaderboard.entry("board", "Fast.", order, CONTEXT))[0] == "62.50 %"

@@ -201,3 +201,28 @@ def test_logs_lie_with_the_results_they_tell_of():
     logs = pages.logs(config(results="elsewhere/mine", **JUDGING), "ladder")
     assert logs
     assert all(log.startswith("elsewhere/mine/logs/") for log in logs.values())
+
+
+BUDGET = {"rates": {"stage": "grpo", "fixed": {"train": "a", "validation": "b", "max_seconds": 60}}}
+GRADER = "def r1_zero_reward_fn(response, ground_truth): ..."
+
+
+def test_a_run_with_a_budget_is_told_what_a_board_asks_for(tmp_path: Path):
+    assert specs.summary(config(), "rates")["board"] == {}
+    told = specs.summary(config(experiments=BUDGET), "rates")["board"]
+    assert (told["stage"], told["model"]["hub"]) == ("grpo", None)
+    assert {name: source["name"] for name, source in told["data"].items()} == {"a": "a", "b": "a"}
+    assert "reference" not in told
+    assert specs.report(config(experiments=BUDGET), "report")["experiments"]["rates"]["board"] == told
+
+
+def test_the_courses_grader_is_known_by_what_is_in_its_file(tmp_path: Path):
+    file = tmp_path / "grader.py"
+    file.write_text(GRADER)
+    loaded = config(experiments=BUDGET, reference_grader=str(file))
+    assert specs.summary(loaded, "rates")["board"]["reference"] is True
+    first = specs.reference(loaded, "rates", "seed=0")
+    file.write_text(GRADER + "  # edited")
+    assert specs.reference(loaded, "rates", "seed=0") != first
+    with pytest.raises(WorkflowError, match=r"reference_grader: there is no file .*absent"):
+        config(reference_grader=str(tmp_path / "absent.py"))

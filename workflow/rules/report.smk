@@ -34,11 +34,41 @@ def files_shown(name):
     return [f"{paths.run(RESULTS, name, run)}/{file}" for run in CONFIG.runs[name] for file in SHOWN]
 
 
+def by_reference(names):
+    """What the course's grader makes of the runs of experiments with a budget; nothing where the config names none."""
+    asked = [name for name in names if specs.board(CONFIG, name).get("reference")]
+    return [f"{paths.run(RESULTS, name, run)}/reference.json" for name in asked for run in CONFIG.runs[name]]
+
+
+rule reference:
+    input:
+        spec=spec_file(f"{RUN}/reference.spec.json", specs.reference),
+        metrics=f"{RUN}/metrics.parquet",
+        generations=f"{RUN}/generations.parquet",
+        status=f"{RUN}/status.json",
+    output:
+        f"{RUN}/reference.json",
+    log:
+        paths.log(RESULTS, "reference", "{experiment}", "{run}"),
+    resources:
+        mem_mb=8000,
+        runtime=120,
+    params:
+        spec=spec_text(specs.reference),
+        run=RUN,
+        file=CONFIG.reference_grader,
+    message:
+        "Let the reference grader read {wildcards.experiment}, {wildcards.run}."
+    shell:
+        "{PYTHON} -m stages.grade --reference {params.file:q} --run {params.run:q} --out {output:q} &> {log:q}"
+
+
 rule experiment:
     input:
         spec=spec_file(f"{RESULTS}/{{experiment}}.spec.json", specs.summary),
         winner=WINNER,
         runs=run_files(*SHOWN),
+        official=lambda w: by_reference([w.experiment]),
         inherited=winners,
         references=references_of,
     output:
@@ -81,6 +111,7 @@ rule report:
             for judge, name in pages.judgements(CONFIG, w.page)
             for file in ("verdicts", "metrics")
         ],
+        official=lambda w: by_reference(pages.experiments(CONFIG, w.page)),
         summaries=lambda w: summaries_of(w.page),
         runs=read_by,
     output:
