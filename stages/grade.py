@@ -6,13 +6,14 @@ import math
 import os
 import time
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stages.config import Evaluation
 from stages.console import run, say
-from stages.measure import sampling_metrics, validation_metrics
+from stages.measure import last_within, sampling_metrics, validation_metrics
 from stages.records import METRICS, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
 from stages.store import provenance, write_json
 from stages.strict import ConfigError, parse, read_spec
@@ -102,13 +103,12 @@ def _grade_rollouts(spec: Path, rollouts: Path, graded: Path, metrics: Path | No
 def _grade_run(file: Path, folder: Path, out: Path | None) -> None:
     """What the grader in `file` makes of the validation that the leaderboard counts: the last one within the budget."""
     from stages.grading import reference
-    from stages.reporting.leaderboard import last_within
-    from stages.reporting.runs import mean, read_run
 
     if (fault := reference.fault(file)) is not None:
         raise ConfigError(fault)
-    run = read_run(folder, str(folder))
-    last = last_within(run, run.values.get("max_seconds") or math.inf)
+    values = read_spec(folder / "status.json")["values"]
+    metrics = read_table(folder / "metrics.parquet", METRICS).to_pylist()
+    last = last_within(metrics, "answer_reward", values.get("max_seconds") or math.inf)
     if last is None:
         raise DataError(f"{folder}: no validation in it that ended within its budget, so there is nothing to grade")
     generations = read_table(folder / "generations.parquet", ROLLOUTS)
@@ -116,7 +116,7 @@ def _grade_run(file: Path, folder: Path, out: Path | None) -> None:
     workers = int(os.environ.get("OMP_NUM_THREADS") or 1)  # the threads of the job
     try:
         pairs = [(row["response"], row["ground_truth"]) for row in rows]
-        graded = reference.grade(file, pairs, run.values.get("reward", "r1_zero"), workers)
+        graded = reference.grade(file, pairs, values.get("reward", "r1_zero"), workers)
     except reference.UnusableGrader as error:
         raise ConfigError(str(error)) from None
     here, there = [row["answer_reward"] or 0.0 for row in rows], [one.answer_reward for one in graded]
@@ -125,9 +125,9 @@ def _grade_run(file: Path, folder: Path, out: Path | None) -> None:
         "sha256": reference.fingerprint(file),
         "step": last["step"],
         "responses": len(rows),
-        "answer_reward": mean(there),
-        "format_reward": mean(one.format_reward for one in graded),
-        "answer_reward_here": mean(here),
+        "answer_reward": fmean(there),
+        "format_reward": fmean(one.format_reward for one in graded),
+        "answer_reward_here": fmean(here),
         "right_there_alone": sum(b > a for a, b in zip(here, there, strict=True)),
         "right_here_alone": sum(a > b for a, b in zip(here, there, strict=True)),
         "faults": reference.faults(graded),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,13 @@ from stages.records import DataError
 
 Row = Mapping[str, Any]
 UNGRADED = ("timeout", "too_long", "bad_reference")
+
+
+def last_within(rows: Sequence[Row], column: str, limit: float) -> Row | None:
+    """Of METRICS rows the last validation of `column` that had ended when a budget of `limit` seconds had."""
+    validations = (row for row in rows if row["kind"] == "validation" and row["seconds"] <= limit)
+    measured = [row for row in validations if math.isfinite(math.nan if row.get(column) is None else row[column])]
+    return max(measured, key=lambda row: row["step"], default=None)
 
 
 def sampling_metrics(rows: Sequence[Row], step: int, seconds: float) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stages.measure import last_within
 from stages.reporting import board, canvas, wording
 from stages.reporting.lines import SECONDS, budget, line, time_unit
 from stages.reporting.measures import ANSWERS
-from stages.reporting.runs import Configuration, Run, mean, measured
+from stages.reporting.runs import Configuration, mean
 from stages.reporting.tables import cell
 
 HEADER = ("accuracy", "name", "link to curve", "description")
@@ -45,7 +46,7 @@ def entry(
     best, limit = order[0], budget(order)
     if limit is None or best.measure != ANSWERS:
         return None
-    last = [row for run in best.runs if (row := last_within(run, limit))]
+    last = [row for run in best.runs if (row := last_within(run.validation, ANSWERS.column, limit))]
     label = wording.label(best.values, wording.varying(order)) if len(order) > 1 else ""
     return Entry(
         name=name,
@@ -62,12 +63,6 @@ def entry(
         unchecked=tuple(board.unchecked(best, context or {})),
         official=tuple(board.by_reference(best, context or {})),
     )
-
-
-def last_within(run: Run, limit: float) -> dict[str, Any] | None:
-    """The last validation that had ended when the budget had."""
-    rows = [row for row in run.validation if measured(row.get(ANSWERS.column)) and row["seconds"] <= limit]
-    return rows[-1] if rows else None
 
 
 def _whole(best: Configuration, last: Sequence[Mapping[str, Any]]) -> bool:
