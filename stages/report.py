@@ -14,7 +14,7 @@ import typer
 from stages import records
 from stages.console import run, say
 from stages.records import JUDGED, JUDGEMENTS, METRICS, DataError
-from stages.reporting import canvas, curves, entropy, ladder, page, transcripts
+from stages.reporting import canvas, curves, entropy, ladder, overlap, page, transcripts
 from stages.reporting.choice import choose
 from stages.reporting.contents import Evaluated, Experiment, Report
 from stages.reporting.judged import Judged
@@ -103,6 +103,7 @@ def collect(spec: Mapping[str, Any]) -> Report:
         provenance=dict(provenance(spec, experiments)),
         logs=spec.get("logs", {}),
         tests=spec.get("tests", {}),
+        overlaps=overlap.overlaps(spec.get("roles", {}), files),
     )
 
 

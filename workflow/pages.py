@@ -39,6 +39,21 @@ def datasets(config: Config, page: str) -> list[str]:
     return [name for name in config.data if name in used]
 
 
+def roles(config: Config, page: str) -> dict[str, list[str]]:
+    """What the page's datasets are for: what is trained on, what chooses, the test set, what other evaluations ask.
+
+    What is a part of another dataset stands for that one where the page has it.
+    """
+    shown = datasets(config, page)
+    wholes = {name: config.data[name].dataset for name in shown if isinstance(config.data[name], Curated)}
+    runs = [values for name in experiments(config, page) for values in config.runs[name].values()]
+    found = {key: {wholes.get(values[key], values[key]) for values in runs} for key in ("train", "validation")}
+    asked = {name: config.evaluations[name].dataset for name in evaluations(config, page)}
+    found["test"] = {dataset for name, dataset in asked.items() if name in config.tests}
+    found["asked"] = {*asked.values()} - found["train"] - found["validation"] - found["test"]
+    return {role: [name for name in shown if name in names] for role, names in found.items()}
+
+
 def logs(config: Config, page: str) -> dict[str, str]:
     """Output, named as the page's table of provenance names it -> the log of the job that made it."""
     found = {"base model": paths.log(config.results, "base_model")}

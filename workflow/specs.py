@@ -201,6 +201,7 @@ def report(config: Config, page: str) -> Spec:
             for name, of in config.tests.items()
             if name in pages.evaluations(config, page)
         },
+        "roles": pages.roles(config, page),
         "logs": pages.logs(config, page),
     }
 

@@ -14,6 +14,7 @@ from stages.reporting import (
     judged,
     ladder,
     leaderboard,
+    overlap,
     rounds,
     speed,
     statistics,
@@ -26,6 +27,7 @@ from stages.reporting.choice import Choice
 from stages.reporting.judged import Judged
 from stages.reporting.ladder import Rung
 from stages.reporting.measures import ANSWERS, Measure
+from stages.reporting.overlap import Overlap
 from stages.reporting.references import Reference
 from stages.reporting.runs import Configuration, Run
 from stages.reporting.tested import BeforeAndAfter, Tested
@@ -144,6 +146,16 @@ class Report:
     provenance: Mapping[str, Mapping[str, Any]]
     logs: Mapping[str, str] = field(default_factory=dict)
     tests: Mapping[str, Sequence[str]] = field(default_factory=dict)  # evaluation -> experiments that it is for
+    overlaps: Sequence[Overlap] = ()
+
+    @property
+    def leaks(self) -> list[str]:
+        """What a reader of a score must know of the questions that it is of."""
+        return overlap.warnings(self.overlaps)
+
+    @property
+    def shared(self) -> list[str]:
+        return overlap.sentences(self.overlaps)
 
     @cached_property
     def tested(self) -> dict[str, Tested]:

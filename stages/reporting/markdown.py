@@ -32,7 +32,7 @@ def experiment(one: Experiment, level: int = 1) -> str:
 def report(found: Report) -> str:
     """The same report as the page, as text; transcripts are left to the page and transcripts.md."""
     parts = [f"# Ladder report: {cell(found.preset)}"]
-    parts += [cell(found.headline)]
+    parts += [cell(found.headline), *map(cell, found.leaks)]
     parts += ["\n".join(f"- {key}: {cell(value)}" for key, value in contents.tells(found).items())]
     if found.rungs:
         parts += ["## The ladder", write_markdown(*contents.ladder_table(found.rungs))]
@@ -57,7 +57,7 @@ def report(found: Report) -> str:
     if found.accounts:
         parts += ["## Spent", write_markdown(*hours.table(found.accounts))]
     if found.data:
-        parts += ["## Data", write_markdown(*contents.data_table(found))]
+        parts += ["## Data", write_markdown(*contents.data_table(found)), *map(cell, found.shared)]
     parts += ["## Provenance", write_markdown(*contents.provenance_table(found))]
     parts += [", ".join(f"{name} {version}" for name, version in found.versions.items())]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from stages.reporting import ladder, transcripts, wording
+from stages.reporting import ladder, statistics, transcripts, wording
 from stages.reporting.ladder import KINDS, Rung
 from stages.reporting.measures import ANSWERS, Measure
-from stages.reporting.runs import Configuration
+from stages.reporting.runs import Configuration, mean
 
 Row = Mapping[str, Any]
 ASKED = ("prompt", "reward", "sampling_temperature", "sampling_min_tokens", "sampling_max_tokens", "stop")
@@ -120,16 +120,24 @@ def headline(found: Sequence[Tested]) -> str:
 
 @dataclass(frozen=True)
 class BeforeAndAfter:
-    """What became of the questions that the base policy and a trained one were both asked, and some of each kind."""
+    """What became of the questions that the base policy and a trained one were both asked, and some of each kind.
+    `gain`: in share right, with the ends of its 95 % interval over questions, paired; None where nothing is graded."""
 
     before: str
     stories: transcripts.Stories
+    gain: tuple[float, float, float] | None
 
     @property
     def sentence(self) -> str:
         counts = self.stories.counts
         told = ", ".join(f"{count} {fate} ({AFTER[fate]})" for fate, count in counts.items())
-        return f"The same {sum(counts.values())} questions, asked of the base policy ({self.before}): {told}."
+        said = f"The same {sum(counts.values())} questions, asked of the base policy ({self.before}): {told}."
+        if self.gain is None:
+            return said
+        gain, *ends = self.gain
+        return f"{said} Paired question by question, the share right changed by {gain:+.3f} (95 % interval " + (
+            f"{ends[0]:+.3f} to {ends[1]:+.3f}), between these two checkpoints."
+        )
 
 
 AFTER = {
@@ -157,4 +165,15 @@ def before_and_after(one: Evaluated, evaluations: Sequence[Evaluated]) -> Before
     before = max(fitting, key=lambda other: same(other, "prompt"))
     rows = [{**row, "step": step} for step, of in enumerate((before, one)) for row in of.rows]
     stories = transcripts.stories(rows, points=2)
-    return None if stories is None else BeforeAndAfter(before.name, stories)
+    return None if stories is None else BeforeAndAfter(before.name, stories, _gain(before, one))
+
+
+def _gain(before: Evaluated, after: Evaluated) -> tuple[float, float, float] | None:
+    if any(row["verdict"] is None for of in (before, after) for row in of.rows):
+        return None
+    there, here = (statistics.by_question(of.rows) for of in (before, after))
+    if there.keys() != here.keys():
+        return None
+    differences = [mean(here[name]) - mean(there[name]) for name in here]
+    gain, half = mean(differences), statistics.over_questions(differences)
+    return gain, max(-1.0, gain - half), min(1.0, gain + half)

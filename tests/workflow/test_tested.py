@@ -138,3 +138,16 @@ def test_what_may_not_be(sections: dict[str, Any], fault: str):
     }
     given = {**sections, "data": data | sections.get("data", {})}
     assert [line for line in faults(tested(**given)) if line.startswith(fault)]
+
+
+def test_a_page_knows_what_its_datasets_are_for():
+    data = {"test": TEST, "best": {"source": "curated", "dataset": "traces"}}
+    imitation = {"stage": "sft", "fixed": {"train": "best", "validation": "validation"}}
+    asked = {"before": {"dataset": "train"}, "after": {"dataset": "test", "model": "imitation"}}
+    loaded = load(tested(data=data, evaluations=asked, experiments={"imitation": imitation, "rates": rates()}))
+    assert pages.roles(loaded, "ladder") == {
+        "train": ["train", "traces"],
+        "validation": ["validation"],
+        "test": ["test"],
+        "asked": [],
+    }
