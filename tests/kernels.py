@@ -19,14 +19,16 @@ from contextlib import contextmanager
 NUMERIC = ["algorithm", "policy", "engines", "test_sft.py", "test_grpo.py", "test_alignment.py", "test_early_end.py"]
 TIMED = ["grading/test_pool.py", "test_store.py", "test_sft.py"]
 ONE, TWO = {"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}
+# PyTorch's instructions are lowered together with oneDNN's: its attention in bfloat16 asks oneDNN whether there is AMX.
 AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 NONE = {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "ONEDNN_MAX_CPU_ISA": "SSE41"}
 
 # Name: the variables, and what must be found in the probe's words for them to be in force.
 KERNELS = {
     "this processor's, one thread": (ONE, "1 thread,"),
     "this processor's, two threads": (TWO, "2 threads,"),
-    "PyTorch's without vectors": (ONE | {"ATEN_CPU_CAPABILITY": "default"}, "PyTorch DEFAULT,"),
+    "PyTorch's without vectors": (ONE | PLAIN, "PyTorch DEFAULT,"),
     "MKL's of AVX2": (ONE | {"MKL_ENABLE_INSTRUCTIONS": "AVX2"}, "MKL AVX2"),
     "all of AVX2": (ONE | AVX2, "PyTorch AVX2, MKL AVX2"),
     "all of the oldest": (TWO | NONE, "2 threads, PyTorch DEFAULT, MKL SSE4.2"),
