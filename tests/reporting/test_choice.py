@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import coverage, others_chosen
+from stages import select, summarize
 from stages.records import ROLLOUTS, table, write_table
 from stages.reporting import wording
 from stages.reporting.choice import choose, confidence
 from stages.reporting.comparison import compare, interval
 from stages.reporting.runs import Run, configurations, read_answers
 from stages.reporting.statistics import of_score, wilson
-from tests.reporting.build import rollout, validation
+from stages.store import write_json
+from tests.reporting.build import read_json, rollout, validation, write_run
 from tests.reporting.test_runs import SWEEP, run
 
 
@@ -126,3 +128,28 @@ def test_intervals_hold_known_differences_as_often_as_they_state(seeds):
 def test_of_arms_that_are_alike_the_default_is_passed_on(arms, seeds):
     drawn = np.random.default_rng(10 * arms + seeds)
     assert others_chosen(drawn, arms, seeds, experiments=200, seed_noise=0.02, assumed=0.02) <= 0.05
+
+
+def answered(folder, rate, *right):
+    """A run's folder: of ten questions, these are right in each of three validations."""
+    verdicts = {name: "correct" if name in right else "wrong" for name in range(10)}
+    rows = [rollout(str(name), step, verdict) for step in (1, 2, 3) for name, verdict in verdicts.items()]
+    metrics = [validation(step, len(right) / 10, num_examples=10) for step in (0, 1, 2, 3)]
+    return write_run(folder / f"learning_rate={rate}/seed=0", {"learning_rate": rate, "seed": 0}, metrics, rows)
+
+
+def test_pairs_from_files(tmp_path):
+    """Through the programs, eight questions to none: one file says what is inherited, the other why."""
+    folders = [answered(tmp_path, 1e-4, 0), answered(tmp_path, 1e-3, *range(9))]
+    planned = {"/".join(folder.parts[-2:]): {} for folder in folders}
+    plan = {"stage": "grpo", **SWEEP, "arms": [[path] for path in planned]}
+    write_json(tmp_path / "spec.json", {"name": "rates", "experiment": plan, "runs": planned})
+    select.select(folders, tmp_path / "spec.json", tmp_path / "winner.json")
+    assert read_json(tmp_path / "winner.json")["values"] == {"learning_rate": 1e-3}
+    summarize.summarize(folders, tmp_path / "spec.json", tmp_path / "winner.json", tmp_path / "out")
+    facts = read_json(tmp_path / "out/winner.json")
+    assert (facts["decided"], facts["default"]) == (True, {"learning_rate": 1e-4})
+    # deviation sqrt((8 - 10 * 0.8²) / 9) = 0.4216, over sqrt(10) 0.1333, times 2.365 (t of seven): 0.315
+    told = "On the same 10 questions these two checkpoints differ by 0.800 (95 % interval 0.485 to 1.115, in pairs)"
+    assert told in facts["sentence"]
+    assert told in (tmp_path / "out/table.md").read_text(encoding="utf-8")

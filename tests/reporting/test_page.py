@@ -213,3 +213,18 @@ def test_the_report_says_what_was_spent_and_where_each_log_lies(results):
 def test_every_evaluation_says_how_fast_it_sampled(results):
     for name in ("report.html", "report.md"):
         assert "1.5 examples per second of sampling, loading left out." in (results / name).read_text(encoding="utf-8")
+
+
+def test_one_score_of_several_responses_has_one_interval(tmp_path):
+    """Eight responses to each of four questions, two of which are right every time: as good as two of four."""
+    rows = [
+        rollout(f"q{name}", 0, "correct" if name < 2 else "wrong", sample_index=index)
+        for name in range(4)
+        for index in range(8)
+    ]
+    evaluation = write_evaluation(tmp_path / "e", rows)
+    write_json(tmp_path / "spec.json", {"preset": "p", "model": {"path": "m"}, "evaluations": {"eight": evaluation}})
+    report.report(tmp_path / "spec.json", tmp_path / "r.html", tmp_path / "r.md")
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "| eight | 0.500 | 0.150 to 0.850 |" in text
+    assert "16 of 32 (50.0 %; 95 % interval over 4 questions 15.0 % to 85.0 %) responses are right" in text
