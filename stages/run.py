@@ -27,6 +27,7 @@ from stages.hardware import Compute, training_gpus
 from stages.parts import Parts
 from stages.policy.checkpoint import load_training, save_training
 from stages.policy.clock import Clock
+from stages.policy.limits import positions
 from stages.policy.loading import DTYPES, save_policy
 from stages.policy.optimizer import make_optimizer, scheduled, step_optimizer
 from stages.policy.processes import leads, share
@@ -87,7 +88,7 @@ class Run:
     @property
     def positions(self) -> float:
         """How many tokens of one document the policy was made for; no bound where its config names none."""
-        return getattr(self.model.config, "max_position_embeddings", None) or math.inf
+        return positions(self.model) or math.inf
 
     @property
     def rollout_batches(self) -> int | None:

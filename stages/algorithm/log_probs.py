@@ -56,6 +56,8 @@ def chunked_log_probs(
     labels: Tensor,
     *,
     bias: Tensor | None = None,
+    scale: float = 1.0,
+    softcap: float | None = None,
     temperature: float = 1.0,
     chunk: int = 512,
     with_entropy: bool = False,
@@ -63,7 +65,8 @@ def chunked_log_probs(
     """Log-probabilities straight from hidden states, without ever holding the dense [N, V] logits.
 
     `hidden` [N, H] are the states at the positions to score (gather the response positions first: the rest
-    need no head at all), `lm_head_weight` [V, H], `bias` [V] or None, `labels` int64 [N]. The head is
+    need no head at all), `lm_head_weight` [V, H], `bias` [V] or None, `labels` int64 [N]. Logits are
+    scale * (hidden @ weight.T + bias), with a `softcap` c bent to c * tanh(logits / c). The head is
     applied to `chunk` positions at a time, in the forward pass and once more in the backward pass, so the
     peak is one chunk of logits: chunk * V * 4 bytes and a small multiple of it. Returns log_probs [N] in
     float32 and, if asked for, the entropy [N], which carries no gradient. Gradients reach `hidden`,
@@ -75,7 +78,8 @@ def chunked_log_probs(
         )
     if chunk < 1 or temperature <= 0:
         raise ValueError(f"chunk and temperature must be positive, got chunk={chunk}, temperature={temperature}")
-    return _ChunkedLogProbs.apply(hidden, lm_head_weight, bias, labels, temperature, chunk, with_entropy)
+    after = (scale, softcap, temperature)
+    return _ChunkedLogProbs.apply(hidden, lm_head_weight, bias, labels, after, chunk, with_entropy)
 
 
 class _LogProbs(torch.autograd.Function):
@@ -100,17 +104,17 @@ class _ChunkedLogProbs(torch.autograd.Function):
     """The same from hidden states, chunk by chunk, with the logits recomputed in the backward pass."""
 
     @staticmethod
-    def forward(ctx, hidden, weight, bias, labels, temperature, chunk, with_entropy):
+    def forward(ctx, hidden, weight, bias, labels, after, chunk, with_entropy):
         device = hidden.device.type
         autocast = torch.is_autocast_enabled(device)
         ctx.matmul_dtype = torch.get_autocast_dtype(device) if autocast else hidden.dtype
-        ctx.temperature, ctx.chunk = temperature, chunk
+        ctx.after, ctx.chunk = after, chunk
         weight_cast = weight.to(ctx.matmul_dtype)
         log_z = hidden.new_empty(hidden.shape[0], dtype=torch.float32)
         log_probs = torch.empty_like(log_z)
         entropy = torch.empty_like(log_z) if with_entropy else None
         for rows in _row_slices(hidden.shape[0], chunk):
-            logits = _head(hidden[rows].to(ctx.matmul_dtype), weight_cast, bias, temperature)
+            logits = _head(hidden[rows].to(ctx.matmul_dtype), weight_cast, bias, *after)
             log_probs[rows], log_z[rows] = _label_log_probs(logits, labels[rows])
             if with_entropy:
                 entropy[rows] = compute_entropy(logits)
@@ -125,15 +129,20 @@ class _ChunkedLogProbs(torch.autograd.Function):
         hidden, weight, bias, labels, log_z = ctx.saved_tensors
         weight_cast = weight.to(ctx.matmul_dtype)
         wants_hidden, wants_weight, wants_bias = ctx.needs_input_grad[:3]
+        scale, softcap, temperature = ctx.after
         grad_hidden = torch.empty_like(hidden) if wants_hidden else None
         # float32: a sum over many chunks in bf16 would lose the small ones
         grad_weight = torch.zeros_like(weight, dtype=torch.float32) if wants_weight else None
         grad_bias = torch.zeros_like(bias, dtype=torch.float32) if wants_bias else None
         for rows in _row_slices(hidden.shape[0], ctx.chunk):
             states = hidden[rows].to(ctx.matmul_dtype)
-            logits = _head(states, weight_cast, bias, ctx.temperature)
-            scale = grad_log_probs[rows] / ctx.temperature
-            grad_logits = _logits_gradient_(logits, labels[rows], log_z[rows], scale)
+            logits = _head(states, weight_cast, bias, *ctx.after)
+            slope = None if softcap is None else 1.0 - (logits * (temperature / softcap)).square_()
+            grad_logits = _logits_gradient_(logits, labels[rows], log_z[rows], grad_log_probs[rows] / temperature)
+            if slope is not None:
+                grad_logits *= slope
+            if scale != 1.0:
+                grad_logits *= scale
             if wants_bias:
                 grad_bias += grad_logits.sum(dim=0)
             grad_logits = grad_logits.to(ctx.matmul_dtype)
@@ -154,7 +163,9 @@ def _row_slices(num_rows: int, chunk: int) -> list[slice]:
     return [slice(start, min(start + chunk, num_rows)) for start in range(0, num_rows, chunk)]
 
 
-def _head(states: Tensor, weight: Tensor, bias: Tensor | None, temperature: float) -> Tensor:
+def _head(
+    states: Tensor, weight: Tensor, bias: Tensor | None, scale: float, softcap: float | None, temperature: float
+) -> Tensor:
     """One chunk of tempered float32 logits [n, V]; the caller owns the memory and may overwrite it."""
     with torch.autocast(states.device.type, enabled=False):
         if states.is_cuda and states.dtype in (torch.bfloat16, torch.float16):  # not rounded to 8 or 11 bits on the way
@@ -163,6 +174,10 @@ def _head(states: Tensor, weight: Tensor, bias: Tensor | None, temperature: floa
             logits = (states @ weight.T).float()
     if bias is not None:
         logits += bias
+    if scale != 1.0:
+        logits *= scale
+    if softcap is not None:
+        logits.div_(softcap).tanh_().mul_(softcap)
     return logits.div_(temperature) if temperature != 1.0 else logits
 
 

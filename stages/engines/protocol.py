@@ -10,12 +10,16 @@ from typing import Any, Protocol
 from stages.config import Decoding
 from stages.strict import ConfigError
 
+BROKEN = "\ufffd"  # what bytes decode to that are a part of a character
+
 
 @dataclass(frozen=True)
 class Sampling:
     """How to sample. `temperature` 0 is greedy. The stop string is kept in the text; the end token is kept in the ids.
 
     None of the first `min_tokens` tokens ends a response: neither as the end token nor as the end of a stop string.
+    Their log-probs do not know of it (Completion), so a policy that would often end there, trained without a baseline,
+    is pushed away from its end token by what was never a choice.
     """
 
     temperature: float = 1.0
@@ -90,8 +94,17 @@ def response_text(
     may hold more than that."""
     text = decode(token_ids[:-1] if finish_reason == "eos" else token_ids)
     if finish_reason == "stop":
-        text = text[: min(text.rindex(each) + len(each) for each in stop if each in text)]
+        end = stop_end(decode, token_ids, stop)
+        text = text[: min(text.rindex(each) + len(each) for each in stop if each in text) if end is None else end]
     return text
+
+
+def stop_end(decode: Callable[[Sequence[int]], str], token_ids: Sequence[int], stops: Sequence[str]) -> int | None:
+    """Where in the text of `token_ids` the stop string ends that their last token completes, the first of several; None
+    where it completes none. One that was complete before does not count."""
+    before, text = decode(token_ids[:-1]).rstrip(BROKEN), decode(token_ids)
+    found = [(text.find(stop, max(0, len(before) - len(stop) + 1)), len(stop)) for stop in stops]
+    return min((at + length for at, length in found if at >= 0), default=None)
 
 
 def sample_seed(run_seed: int, step: int, example_id: str, sample_index: int) -> int:

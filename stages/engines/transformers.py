@@ -1,4 +1,4 @@
-"""Sampling with a Transformers model: batched decoding that keeps each prompt once per group.
+"""Sampling with a Transformers model: batched decoding that keeps each prompt once per group, where the model can.
 
 Token choice is by inverse CDF from uniforms drawn per response from its own seed, so a response is the same in any
 batch, up to the rounding of the model's forward pass.
@@ -14,11 +14,14 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from stages.engines.protocol import Completion, Request, Sampling, check_room, response_text
+from stages.engines.checking import check_sampling
+from stages.engines.decoding import Cached, Decoding, Recomputed, Shared
+from stages.engines.protocol import BROKEN, Completion, Request, Sampling, check_room, response_text, stop_end
+from stages.policy.limits import positions, window
 from stages.policy.padding import right_pad
+from stages.policy.readout import head_of, readout
 from stages.policy.sharding import full_weights
-from stages.policy.shared_attention import shared_prompt_attention, supported
-from stages.policy.shared_prompt import DecodingCache, common_prefix, run_prompts
+from stages.policy.shared_attention import supported
 
 SHRINK_AT = 0.75  # drop finished rows once this share or less of the batch would remain
 
@@ -27,16 +30,15 @@ class TransformersEngine:
     """Samples `batch_size` responses at a time from a model that lives in this process."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, batch_size: int = 128) -> None:
-        if not supported(model):
-            raise ValueError(
-                f"{type(model).__name__}: its attention cannot be replaced (sliding windows, or no "
-                "AttentionInterface); sample from it with another engine"
-            )
         self.model = model
         self.tokenizer = tokenizer
         self.batch_size = batch_size
-        self.end_ids = end_token_ids(model.generation_config, tokenizer)
+        self.readout = readout(model)
+        self.end_ids = end_token_ids(model.generation_config, tokenizer, self.readout.size)
         self._texts: dict[int, str] = {}
+        self.plain: type[Cached | Recomputed] = Cached  # how to decode what cannot be decoded with shared prompts
+        model.eval()
+        check_sampling(self)
 
     def sync(self, model: PreTrainedModel) -> None:
         """Nothing to copy where the trainer's model is this engine's own."""
@@ -50,14 +52,18 @@ class TransformersEngine:
     @torch.inference_mode()
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[list[Completion]]:
         """See Engine.generate. Prompts of like length go together, to keep padding low."""
-        check_room(requests, sampling, getattr(self.model.config, "max_position_embeddings", None))
+        check_room(requests, sampling, positions(self.model))
         self.model.eval()
         answers: list[list[Completion]] = [[] for _ in requests]
         for batch in self._batches(requests):
-            rows = self._decode([requests[i] for i in batch], sampling)
+            rows = self.decode([requests[i] for i in batch], sampling)
             for i in batch:
                 answers[i] = [next(rows) for _ in requests[i].seeds]
         return answers
+
+    def way(self, longest: int) -> type[Decoding]:
+        """How to decode sequences of up to `longest` tokens: with shared prompts where all layers see all of them."""
+        return Shared if supported(self.model) and longest <= window(self.model) else self.plain
 
     def _batches(self, requests: Sequence[Request]) -> Iterator[list[int]]:
         """Indices of requests with equally many seeds, at most `batch_size` responses together."""
@@ -73,31 +79,26 @@ class TransformersEngine:
         if batch:
             yield batch
 
-    def _decode(self, requests: list[Request], sampling: Sampling) -> Iterator[Completion]:
+    def decode(
+        self, requests: list[Request], sampling: Sampling, way: type[Decoding] | None = None
+    ) -> Iterator[Completion]:
+        """The responses to requests of equally many seeds, by `way`, or as it is best."""
         group = len(requests[0].seeds)
         device = self.model.device
         prompts, lengths = right_pad([r.prompt_token_ids for r in requests], 0, device)
-        last, states = run_prompts(self.model, prompts, lengths, common_prefix(prompts, lengths))
-        head = self.model.get_output_embeddings()
-        logits = head(last).repeat_interleave(group, 0)
+        head = head_of(self.model)
+        way = way or self.way(prompts.shape[1] + sampling.max_tokens)
+        decoding = way(self.model, prompts, lengths, group, sampling.max_tokens)
         live = _Live(requests, sampling, lengths.repeat_interleave(group), group)
-        decoding = DecodingCache(states, sampling.max_tokens)
-        with shared_prompt_attention(self.model):
-            while True:
-                tokens = self._choose(logits, live, sampling)
-                self._finish(live, sampling)
-                if live.done.all() or live.step == sampling.max_tokens:
-                    break
-                tokens = live.shrink(decoding, tokens)
-                hidden = self.model.base_model(
-                    input_ids=tokens[:, None],
-                    position_ids=live.positions[:, None],
-                    past_key_values=decoding,
-                    use_cache=True,
-                ).last_hidden_state
-                decoding.advance()
-                live.positions = live.positions + 1
-                logits = head(hidden[:, -1])
+        hidden = decoding.first
+        while True:
+            tokens = self._choose(self.readout(head(hidden)), live, sampling)
+            self._finish(live, sampling)
+            if live.done.all() or live.step == sampling.max_tokens:
+                break
+            tokens = live.shrink(decoding, tokens)
+            hidden = decoding.step(tokens, live.positions)
+            live.positions = live.positions + 1
         return iter([self._completion(row, sampling) for row in live.all_rows])
 
     def _choose(self, logits: Tensor, live: _Live, sampling: Sampling) -> Tensor:
@@ -139,13 +140,14 @@ class TransformersEngine:
             live.done[i] = bool(row.finish_reason)
 
     def _stopped(self, token_ids: list[int], stops: tuple[str, ...]) -> bool:
-        """Whether the last token completes a stop string. Only a token that holds a stop's last character can."""
+        """Whether the last token completes a stop string. Only a token that holds a stop's last character can, or one
+        that holds bytes of a character, which alone are none."""
         last = self._text_of(token_ids[-1])
-        stops = tuple(stop for stop in stops if stop[-1] in last)
+        stops = tuple(stop for stop in stops if stop[-1] in last or BROKEN in last or stop[-1].isspace())
         if not stops:
             return False
-        tail = self.tokenizer.decode(token_ids[-(max(map(len, stops)) + 4) :])
-        return any(stop in tail[-(len(stop) + len(last) - 1) :] for stop in stops)
+        tail = max(len(stop.encode()) for stop in stops) + 4  # tokens of no text aside, each holds a byte or more
+        return stop_end(self.tokenizer.decode, token_ids[-tail:], stops) is not None
 
     def _text_of(self, token_id: int) -> str:
         if token_id not in self._texts:
@@ -180,7 +182,7 @@ class _Live:
         drawn = [np.random.Generator(np.random.Philox(seed)).random(sampling.max_tokens) for seed in seeds]
         self.uniforms = torch.from_numpy(np.stack(drawn))
 
-    def shrink(self, cache: DecodingCache, tokens: Tensor) -> Tensor:
+    def shrink(self, decoding: Decoding, tokens: Tensor) -> Tensor:
         """Let finished rows leave the batch when enough of them have; returns the tokens of those that stay."""
         alive = ~self.done.reshape(-1, self.group)
         groups = np.flatnonzero(alive.any(1))
@@ -191,7 +193,7 @@ class _Live:
         order = np.argsort(~alive[groups], axis=1, kind="stable")[:, :width]
         rows = (groups[:, None] * self.group + order).ravel()
         index = torch.from_numpy(rows).to(tokens.device)
-        cache.keep(torch.from_numpy(groups).to(tokens.device), index)
+        decoding.keep(torch.from_numpy(groups).to(tokens.device), index)
         self.rows = [self.rows[i] for i in rows]
         self.done = self.done[rows]
         self.group = width
@@ -200,8 +202,9 @@ class _Live:
         return tokens[index]
 
 
-def end_token_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """All token ids that end a response: the tokenizer's, and those the model's generation config adds."""
+def end_token_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase, size: int) -> list[int]:
+    """All token ids that end a response: the tokenizer's, and those the model's generation config adds, of the `size`
+    that the model can choose from."""
     found = getattr(generation, "eos_token_id", None)
     ids = set(found if isinstance(found, (list, tuple)) else [found]) | {tokenizer.eos_token_id}
-    return sorted(i for i in ids if i is not None)
+    return sorted(i for i in ids if i is not None and 0 <= i < size)

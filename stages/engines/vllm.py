@@ -74,7 +74,7 @@ class VllmEngine:
         self.link = LINKS[name](self.llm, compute)
         self.sampling_params = SamplingParams
         self.tokenizer = tokenizer
-        self.end_ids = end_token_ids(_generation_config(folder), tokenizer)
+        self.end_ids = end_token_ids(_generation_config(folder), tokenizer, self.llm.model_config.get_vocab_size())
         self.names = _weight_names(folder)
         self.temperature = 1.0
 

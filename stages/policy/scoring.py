@@ -17,7 +17,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from stages.algorithm.log_probs import chunked_log_probs
+from stages.policy.limits import window
 from stages.policy.padding import right_pad
+from stages.policy.readout import head_of, readout, states
 from stages.policy.sharding import all_agree, within_forward
 from stages.policy.shared_attention import Packing, shared_prompt_attention, supported
 from stages.policy.shared_prompt import TrainingCache, common_prefix, run_prompts
@@ -65,18 +67,22 @@ def score(
 ) -> tuple[Tensor, Tensor | None]:
     """Per-token log-probs [B, T] in nats under softmax(logits / temperature), 0 at padding; and entropies, alike.
 
+    `shared` asks for the shared path; where the model's attention is not for it, the plain one is taken.
     Gradients reach the model through the log-probs; the entropies carry none.
     """
-    mask, shared = batch.response_mask, all_agree(model, shared)
+    mask, shared = batch.response_mask, all_agree(model, shared and fits(model, batch))
 
     def forward() -> tuple[Tensor, Tensor | None]:
+        head, after = head_of(model), readout(model)
         hidden = _shared_hidden(model, batch) if shared else _plain_hidden(model, batch)
-        head = model.get_output_embeddings()
+        bias = getattr(head, "bias", None)
         return chunked_log_probs(
             hidden,
-            head.weight,
+            head.weight if after.size == len(head.weight) else head.weight[: after.size],
             batch.response_ids[mask],
-            bias=head.bias,
+            bias=None if bias is None else bias[: after.size],
+            scale=after.scale,
+            softcap=after.softcap,
             temperature=temperature,
             chunk=chunk_rows(len(head.weight), hidden.device),
             with_entropy=with_entropy,
@@ -87,11 +93,17 @@ def score(
     return padded, None if entropy is None else entropy.new_zeros(mask.shape).masked_scatter(mask, entropy)
 
 
+def fits(model: PreTrainedModel, batch: Sequences) -> bool:
+    """Whether the shared path is right for these sequences: all layers see all of them."""
+    longest = batch.prompt_ids.shape[1] + batch.response_ids.shape[1]
+    return supported(model) and longest <= window(model)
+
+
 def template_pays(model: PreTrainedModel, batch: Sequences) -> bool:
     """Whether prompts with one response each are cheaper on the shared path: the template that they all begin with,
     which runs once there, is longer than what follows it."""
     rest = batch.prompt_ids.shape[1] - batch.template + batch.response_ids.shape[1]
-    return supported(model) and batch.template > rest
+    return fits(model, batch) and batch.template > rest
 
 
 def chunk_rows(vocab_size: int, device: torch.device) -> int:
@@ -107,7 +119,7 @@ def _plain_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
     joint = torch.cat([prompts, prompts.new_zeros(rows, width)], dim=1)
     positions = lengths[:, None] + torch.arange(width, device=joint.device)[None]
     joint = joint.scatter(1, positions, batch.response_ids)
-    hidden = model.base_model(input_ids=joint, use_cache=False).last_hidden_state
+    hidden, _ = states(model, input_ids=joint, use_cache=False)
     index = (positions - 1)[..., None].expand(-1, -1, hidden.shape[-1])
     return hidden.gather(1, index)[batch.response_mask]
 
@@ -121,13 +133,14 @@ def _shared_hidden(model: PreTrainedModel, batch: Sequences) -> Tensor:
     lengths = batch.prompt_lengths.repeat_interleave(batch.group_size)
     positions = lengths[:, None] + torch.arange(width, device=last.device)[None]
     with shared_prompt_attention(model):
-        rest = model.base_model(
+        rest, _ = states(
+            model,
             input_ids=batch.response_ids[:, :width][predicting][None],
             position_ids=positions[predicting][None],
             past_key_values=TrainingCache(prompts, Packing(predicting)),
             use_cache=True,
-        ).last_hidden_state[0]
+        )
     place = torch.zeros_like(batch.response_ids)  # of each token's state, among the last of prompts, then the rest
     place[:, 0] = torch.arange(rows, device=last.device) // batch.group_size
     place[:, 1:][mask[:, 1:]] = len(last) + torch.arange(int(mask[:, 1:].sum()), device=last.device)
-    return torch.cat([last, rest]).index_select(0, place[mask])
+    return torch.cat([last, rest[0]]).index_select(0, place[mask])

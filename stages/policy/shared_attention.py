@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,15 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
 NAME = "shared_prompt"
+# What models hand to every attention, and which changes nothing in this one.
+WITHOUT_EFFECT = {
+    "position_ids",
+    "cache_position",
+    "use_cache",
+    "is_causal",
+    "output_attentions",
+    "output_hidden_states",
+}
 
 
 class Part(NamedTuple):
@@ -80,14 +90,23 @@ def attend(
     attention_mask: Tensor | None = None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    **_: object,
+    **others: object,
 ) -> tuple[Tensor, None]:
     """softmax([q K1', q K2', ...] * scaling + biases) [V1; V2; ...] for query [B, H, T, D]; returns [B, T, H, D].
 
     The caches of shared_prompt give keys and values at once, as `key` and once more as `value`. A packed query
     [1, H, N, D] returns packed, [1, N, H, D].
+
+    Raises NotImplementedError where the model asks for what this cannot do: a window shorter than the sequence, bent
+    scores, attention sinks, a mask or anything else it has of its own.
     """
     parts, packing = key
+    window = others.pop("sliding_window", None)
+    if window is not None and sum(part.length for part in parts) > window:
+        raise NotImplementedError(f"{type(module).__name__} asks shared attention for a window of {window} tokens")
+    asked = {"attention_mask": attention_mask, "dropout": dropout or None} | others
+    if unknown := sorted(name for name, value in asked.items() if value is not None and name not in WITHOUT_EFFECT):
+        raise NotImplementedError(f"{type(module).__name__} asks shared attention for {', '.join(unknown)}")
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     if packing is None:
         return attend_in_parts(query, parts, scaling), None
@@ -158,11 +177,16 @@ AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, _no_mask)
 
 
+UNFIT: WeakSet[nn.Module] = WeakSet()  # models whose shared path was seen to differ from their own forward pass
+
+
 def supported(model: nn.Module) -> bool:
-    """Whether the model's attention can be replaced: it uses the interface, and every layer sees all of the past."""
+    """Whether the model's attention can be replaced, as far as its config tells: it uses the interface, and layers see
+    all of the past, or all of it within a window (`window`). What a config does not tell, a check finds (checking)."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    return bool(getattr(model, "_supports_attention_backend", False)) and kinds == {"full_attention"}
+    replaceable = bool(getattr(model, "_supports_attention_backend", False))
+    return replaceable and kinds <= {"full_attention", "sliding_attention"} and model not in UNFIT
 
 
 def shared_prompt_attention(model: nn.Module) -> AbstractContextManager[None]:

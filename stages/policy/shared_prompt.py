@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
+from stages.policy.readout import states
 from stages.policy.sharding import all_agree
 from stages.policy.shared_attention import Packing, Part, Parts, Seen
 
@@ -33,20 +34,20 @@ def run_prompts(model: PreTrainedModel, ids: Tensor, lengths: Tensor, template: 
     if not all_agree(model, template > 0):
         template = 0
     if template:
-        hidden = model.base_model(input_ids=ids[:1, :template], past_key_values=before, use_cache=True)[0]
+        hidden, _ = states(model, input_ids=ids[:1, :template], past_key_values=before, use_cache=True)
     own = PromptCache(before.states)
-    rest = model.base_model(input_ids=ids[:, template:], past_key_values=own, use_cache=True)[0]
+    rest, _ = states(model, input_ids=ids[:, template:], past_key_values=own, use_cache=True)
     if hidden is not None:  # part of the result, though never looked at: FSDP fetches weights for what leads there
         rest = torch.cat([hidden.expand(len(ids), -1, -1), rest], dim=1)
     bias = padding_bias(lengths - template, ids.shape[1] - template, rest.dtype)
-    parts = [[_part(states, bias)] for states in own.states]
+    parts = [[_part(layer, bias)] for layer in own.states]
     if template:
-        parts = [[_part(states), *later] for states, later in zip(before.states, parts, strict=True)]
+        parts = [[_part(layer), *later] for layer, later in zip(before.states, parts, strict=True)]
     return rest[torch.arange(len(ids), device=ids.device), lengths - 1], parts
 
 
-def _part(states: tuple[Tensor, Tensor], bias: Tensor | None = None) -> Part:
-    keys, values = (each.transpose(0, 1).contiguous() for each in states)
+def _part(layer: tuple[Tensor, Tensor], bias: Tensor | None = None) -> Part:
+    keys, values = (each.transpose(0, 1).contiguous() for each in layer)
     return Part(keys, values, bias)
 
 
@@ -81,7 +82,7 @@ class PromptCache(Cache):
             self.states.append((key_states, value_states))
         if not self.before:
             return key_states, value_states
-        keys, values = (states.expand(len(key_states), -1, -1, -1) for states in self.before[layer_idx])
+        keys, values = (each.expand(len(key_states), -1, -1, -1) for each in self.before[layer_idx])
         return torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from stages.hardware import Compute
 from stages.policy import memory, processes
+from stages.policy.checking import check_scoring
 from stages.policy.loading import DTYPES, Policy, best_device, choose_attention, load_policy
 from stages.policy.sharding import decoder_layers, shard
 from stages.policy.shared_attention import attention
@@ -29,6 +30,7 @@ def load_trainable(folder: Path | str, compute: Compute) -> Policy:
         memory.keep_freed()
     chosen = choose_attention(compute.attention, dtype, device)
     model, tokenizer = load_policy(folder, device=torch.device("cpu") if split else device)
+    check_scoring(model)  # in float32, before weights are split, on every process alike
     if compute.gradient_checkpointing:
         recompute_layers(model)
     if compute.compile:

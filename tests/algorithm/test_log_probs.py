@@ -114,6 +114,23 @@ def test_chunked_log_probs_equal_the_dense_ones_in_value_and_gradient(chunk, wit
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+@pytest.mark.parametrize(("scale", "softcap"), [(0.125, None), (1.0, 2.0), (3.0, 2.0)])
+def test_scaled_and_bent_logits_have_the_dense_values_and_gradients(scale, softcap, temperature):
+    torch.manual_seed(0)
+    leaves = [torch.randn(*shape, requires_grad=True) for shape in ((10, 8), (37, 8), (37,))]
+    labels, upstream = torch.randint(37, (10,)), torch.randn(10)
+    logits = scale * (leaves[0] @ leaves[1].T + leaves[2])
+    logits = logits if softcap is None else softcap * torch.tanh(logits / softcap)
+    log_softmax = torch.log_softmax(logits / temperature, -1)
+    dense, entropies = log_softmax.gather(-1, labels[:, None])[:, 0], -(log_softmax.exp() * log_softmax).sum(-1)
+    after = {"scale": scale, "softcap": softcap, "temperature": temperature}
+    chunked, entropy = chunked_log_probs(*leaves[:2], labels, bias=leaves[2], chunk=4, with_entropy=True, **after)
+    torch.testing.assert_close((chunked, entropy), (dense, entropies), rtol=0, atol=1e-5)
+    got, expected = (torch.autograd.grad(log_probs, leaves, upstream) for log_probs in (chunked, dense))
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_chunked_log_probs_without_entropy_or_positions():
     hidden, weight = torch.randn(0, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
     log_probs, entropy = chunked_log_probs(hidden, weight, torch.empty(0, dtype=torch.int64))
