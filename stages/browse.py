@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from stages.console import run
+from stages.console import Plain, run
 from stages.examples import drawn, named
 from stages.records import DataError
 from stages.reporting import transcripts
@@ -103,7 +103,7 @@ def browse(
     if verdict is not None and verdict not in VERDICTS:
         raise ConfigError(f"--verdict {verdict}: {nearest(verdict, list(VERDICTS))}")
     rows = transcripts.read_rollouts(file)
-    console = Console(highlight=False)
+    console = Plain(highlight=False)
     kept = chosen(rows, step, verdict, example)
     console.print(summary(rows))
     for row in in_order(drawn(kept, limit, lambda row: f"{named(row)}/{row['step']}")):

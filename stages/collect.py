@@ -5,7 +5,6 @@ python -m stages.collect --spec … --metrics … --generations … --checkpoint
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -37,7 +36,7 @@ def main(
     """Join the rounds' metrics and validations; the policy is that of the last round."""
     plan = read_spec(spec)
     told = provenance(plan)
-    states = [json.loads((folder / "status.json").read_text()) for folder in rounds]
+    states = [read_spec(folder / "status.json") for folder in rounds]
     waits = [seconds_before(folder) for folder in rounds]
     rows, starts = joined([read_table(folder / "metrics.parquet", METRICS).to_pylist() for folder in rounds], waits)
     write_table(metrics, table(rows, METRICS), told)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rich.console import Console
@@ -18,18 +20,39 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 
+from stages.plain import plain
 from stages.records import DataError
 from stages.store import StateError, exit_on_sigterm
 from stages.strict import ConfigError
 
 REFUSALS = {
     errno.ENOSPC: "the disk is full; free some space",
+    errno.EFBIG: "the file would be larger than is allowed; raise the limit (ulimit -f), or write elsewhere",
+    errno.EPERM: "not permitted, as of a file or folder that was made immutable (lsattr); allow it, or write elsewhere",
+    errno.ENOMEM: "no memory is left; give the job more, or lower its batch sizes",
+    errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
+    errno.EISDIR: "a folder, where a file should be; move it away",
+    errno.ENOTDIR: "a file, where a folder should be; move it away",
+    errno.EIO: "the disk cannot be read or written; check it",
     errno.EDQUOT: "your quota of the disk is used up; free some space",
     errno.EROFS: "the file system is read-only; write elsewhere, or mount it for writing",
     errno.EACCES: "permission denied; change the permissions, or name another place",
 }
-CONSOLE = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+NO_INODES = "the file system can hold no more files, however small; delete some"
+
+
+class Plain(Console):
+    """A console on which no text commands the terminal: here, once for all that is printed, control, invisible and
+    direction-changing characters become escapes. Rich's own colours are not text."""
+
+    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text))
+
+
+CONSOLE = Plain(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
 @contextmanager
@@ -88,13 +111,25 @@ def run(app: Callable[[], Any]) -> None:
 
 def _refused(error: Exception) -> str | None:
     """What the system did not allow, of an OSError or by the text of what Rust's writers raise; else None."""
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return REFUSALS[errno.ENOMEM]
     number = getattr(error, "errno", None)
     if number is None and (named := re.search(r"\(os error (\d+)\)", str(error))):
         number = int(named[1])
     where = getattr(error, "filename", None)
     if number not in REFUSALS:
         return None
-    return f"{where}: {REFUSALS[number]}" if where else REFUSALS[number]
+    told = NO_INODES if number == errno.ENOSPC and _no_inodes(where) else REFUSALS[number]
+    return f"{where}: {told}" if where else told
+
+
+def _no_inodes(where: Any) -> bool:
+    """Whether it is the number of files that the file system of `where` (or, unnamed, of here) has no more of."""
+    for folder in Path(where or ".").absolute().parents:
+        if folder.exists():
+            found = os.statvfs(folder)
+            return found.f_files > 0 and found.f_favail == 0
+    return False
 
 
 def _end(message: str) -> NoReturn:

@@ -46,7 +46,7 @@ def generations_table(rows: Sequence[Row], averages: Row, title: str) -> Table:
         table.add_row(
             Text(visible(row["prompt"][-100:])),
             Text(visible(row["response"])),
-            Text(row["ground_truth"]),
+            Text(visible(row["ground_truth"])),
             "" if row.get("verdict") is None else f"{row['format_reward']:.0f}/{row['answer_reward']:.0f}",
             "" if row["mean_token_entropy"] is None else f"{row['mean_token_entropy']:.3f}",
             str(row["num_response_tokens"]),

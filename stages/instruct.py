@@ -99,7 +99,8 @@ def held_out_loss(run: Any, chunks: list[list[int]]) -> tuple[Row, list[Row]]:
         for part, weight in dealt(micro_batches(chunks, run.settings)):
             nll += weight * chunk_nll(run.model, part).item()
     loss = sum(gather(nll)) / num_tokens
-    row = {"num_examples": len(run.validation), "num_tokens": num_tokens, "loss": loss, "perplexity": math.exp(loss)}
+    row = {"num_examples": len(run.validation), "num_tokens": num_tokens, "loss": loss}
+    row["perplexity"] = math.exp(loss) if loss < 709 else math.inf  # beyond, no float64 holds it: the run has diverged
     return row, answers(run, "response")
 
 

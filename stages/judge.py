@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from stages import console, records
+from stages.early_end import unsound
 from stages.engines.opening import check_engine, open_engine
 from stages.engines.protocol import Engine, Request, sample_seed, sampling_of
 from stages.examples import read_examples
@@ -120,6 +121,9 @@ def judge_rows(engine: Engine, tokenizer: Tokenizer, cases: Sequence[Row], setti
     answers = engine.generate(requests, sampling_of(settings))
     rows = []
     for case, text, (said,) in zip(cases, asked, answers, strict=True):
+        found = {"sampler_log_probs": said.log_probs, "mean_token_entropy": said.mean_entropy}
+        if told := unsound([found | {"example_id": case["example_id"]}]):
+            raise records.DataError(f"{settings.model}: {told}: it is no judge; check its weights")
         verdict = verdict_of(settings.prompt, case["order"], said.text, said.finish_reason)
         rows.append(case | {"prompt": text, "text": said.text, "finish_reason": said.finish_reason, "verdict": verdict})
     return rows

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from stages import console, records, sums
+from stages.early_end import not_finite, unsound
 from stages.engines.opening import open_engine
 from stages.files import Files
 from stages.generations import generations_table
@@ -122,7 +123,9 @@ class Run:
             clock=clock,
             rollout_batch=rollout_batch,
         )
-        return share(rows)
+        rows = share(rows)
+        self.ended = self.ended or unsound(rows)
+        return rows
 
     def descend(self, num_examples: int) -> Row:
         """Apply the gradient that has been accumulated over so many examples; METRICS columns of the optimiser step."""
@@ -183,6 +186,7 @@ class Run:
         row |= {"kind": "validation", "seconds": self.seconds()}
         row["seconds_validate"] = clock.total()
         self.metrics.append(row)
+        self.ended = self.ended or not_finite(row)
         console.CONSOLE.print(generations_table(rows, row, f"{self.name}, step {self.updates}"))
         if self.keep_best and best(self.metrics, self.keep_best) == self.updates:
             self.save_model(self._kept(self.updates))
@@ -253,5 +257,6 @@ class Run:
 
 
 def best(metrics: Sequence[Row], column: str) -> int:
-    """The step of the validation with the highest value, the earliest of several."""
-    return max((row for row in metrics if row["kind"] == "validation"), key=lambda row: row[column])["step"]
+    """The step of the validation with the highest value, the earliest of several; one that is no number is lowest."""
+    rows = [row for row in metrics if row["kind"] == "validation"]
+    return max(rows, key=lambda row: row[column] if math.isfinite(row[column]) else -math.inf)["step"]

@@ -16,6 +16,7 @@ import typer
 
 from stages import console, records
 from stages.config import Evaluation
+from stages.early_end import unsound
 from stages.engines.opening import check_engine, open_engine
 from stages.examples import batch_of, first, read_examples
 from stages.hardware import compute_of, sampling_gpus
@@ -53,7 +54,7 @@ def main(
 
         def sample_chunk(chunk: list[dict[str, Any]]) -> list[dict[str, Any]]:
             with clock(parts.last()):
-                return sample_rows(
+                rows = sample_rows(
                     engine,
                     lambda text: tokenizer(text).input_ids,
                     chunk,
@@ -65,6 +66,9 @@ def main(
                     run=plan["name"],
                     rollout_batch=plan.get("round"),
                 )
+            if told := unsound(rows):
+                raise records.DataError(f"{model}: {told}: it is no policy to sample from; check the run that made it")
+            return rows
 
         size = max(1, settings.sampling_batch_size // settings.group_size)
         found = parts.fill(f"sampling {plan['name']}", examples, size, sample_chunk, settings.group_size)

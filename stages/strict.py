@@ -136,11 +136,27 @@ def parse(kind: type[Model], values: dict[str, Any], where: str) -> Model:
         raise ConfigError(explain(error, where, kind)) from None
 
 
+class Record(dict):
+    """What a JSON file of the workflow holds; a key that it lacks is told with the file's name."""
+
+    def __init__(self, path: Path, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self.path = path
+
+    def __missing__(self, key: str) -> Any:
+        raise ConfigError(f"{self.path}: lacks {key}; delete it and run the workflow again")
+
+
 def read_spec(path: Path) -> dict[str, Any]:
-    """The JSON specification of a job, written when it was planned."""
+    """A JSON file that the workflow wrote, such as the specification of a job; raises ConfigError naming it."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; the workflow writes it when it plans the job") from None
-    except json.JSONDecodeError as error:
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: a folder, where the workflow writes a file; move it away and run again") from None
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not JSON ({error}); delete it and run the workflow again") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: not a JSON object; delete it and run the workflow again")
+    return Record(path, found)

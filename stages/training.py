@@ -7,7 +7,6 @@ equals one that was not, bit for bit on a CPU (run.py). Several processes run al
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -83,7 +82,7 @@ def identity(plan: Row, settings: Trained, model: Path) -> Row:
 def resolve(stage: str, plan: Row, winners: Sequence[Path]) -> Trained:
     """The values of a run, with those it inherits read from the winners' files."""
     values = dict(plan["values"])
-    chosen = {path.stem: json.loads(path.read_text()) for path in winners}
+    chosen = {path.stem: read_spec(path) for path in winners}
     for key, source in plan.get("inherit", {}).items():
         if source not in chosen or key not in chosen[source]["values"]:
             raise ConfigError(f"{plan['name']}: {key} is inherited from {source}, whose winner does not name it")
@@ -128,7 +127,7 @@ def train(
             run.metrics += fresh
             run.step += 1
             late = run.settings.max_seconds is not None and run.seconds() >= run.settings.max_seconds
-            run.ended, late = share((failure(run.metrics, len(fresh), run.settings.early_end), late))
+            run.ended, late = share((run.ended or failure(run.metrics, len(fresh), run.settings.early_end), late))
             advance(1, _note(fresh[-1]))
             if late:
                 run.total = run.step  # kept in the checkpoint: a run killed after it takes no further step

@@ -207,3 +207,26 @@ def test_what_cannot_be_trained_on_is_named(inputs, tmp_path):
     mixed = training.Files(**{**asdict(mixed), "train": inputs / "instruct.train"})
     with pytest.raises(DataError, match=r"instruct\.train: column 'chosen' is missing"):
         run(mixed, "dpo")
+
+
+def test_a_held_out_loss_beyond_all_floats_is_a_diverged_run(tmp_path):
+    """exp of more than 709 nats is no float64: a result, infinite, that ends the run and says so."""
+    from stages import instruct
+    from stages.policy.loading import save_policy
+    from stages.records import INSTRUCTIONS, METRICS, read_table, table, write_table
+    from stages.tasks import arithmetic_alignment
+    from tests.stage_runs import stage_files
+    from tests.tiny import qwen, tokenizer
+
+    save_policy(qwen(), tokenizer(), tmp_path / "model")
+    for name, split in (("t", "train"), ("v", "validation")):
+        rows = arithmetic_alignment.instructions(split, 8, 0.0, 0, name)
+        write_table(tmp_path / f"{name}.parquet", table(rows, INSTRUCTIONS))
+    values = {"train": "t", "validation": "v", "learning_rate": 1e3, "lr_schedule": "constant", "warmup_fraction": 0.0}
+    values |= {"seq_length": 32, "train_batch_size": 4, "num_generations": 0, "eval_every": 1}
+    files = stage_files(tmp_path, tmp_path / "out", "instruct", values, data=("t.parquet", "v.parquet"))
+    instruct.tune(files)
+    status = json.loads(files.status.read_text())
+    assert status["status"] == "diverged"
+    assert "perplexity is inf at step" in status["reason"]
+    assert read_table(files.metrics, METRICS)["perplexity"].to_pylist()[-1] == float("inf")

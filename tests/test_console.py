@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 
 import pytest
 from safetensors import SafetensorError
@@ -69,3 +70,52 @@ def test_any_other_error_keeps_its_traceback(monkeypatch, error):
 
     with pytest.raises(type(error)):
         console.run(stage)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (refusal(errno.EPERM, "a"), "error: a: not permitted"),
+        (refusal(errno.EFBIG, "a"), r"error: a: the file would be larger"),
+        (MemoryError(), "error: no memory is left"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), "error: no memory"),
+        (refusal(errno.EISDIR, "state/lock"), "error: state/lock: a folder, where a file should be"),
+    ],
+)
+def test_limits_of_the_system_are_told_in_one_line(told, error, says):
+    assert told(error).startswith(says)
+    assert "\n" not in told(error)
+
+
+def test_a_file_system_without_inodes_is_not_told_to_be_full(told, monkeypatch, tmp_path):
+    whole = os.statvfs(tmp_path)
+    none_left = type("Found", (), {"f_files": 100, "f_favail": 0})
+    monkeypatch.setattr(os, "statvfs", lambda _: none_left)
+    assert "can hold no more files" in told(refusal(errno.ENOSPC, str(tmp_path / "new" / "file")))
+    monkeypatch.setattr(os, "statvfs", lambda _: whole)
+    assert "the disk is full" in told(refusal(errno.ENOSPC, str(tmp_path / "file")))
+
+
+HOSTILE = "a\x1b]52;c;ZWNobw==\x1b\\b\x1b[2J\u202ecod.exe\x00\x9b31m"
+
+
+def test_no_text_commands_the_terminal(capsys, monkeypatch):
+    import io
+
+    from rich.table import Table
+
+    file = io.StringIO()
+    monkeypatch.setattr(console, "CONSOLE", console.Plain(file=file, width=400, force_terminal=True))
+    console.say(HOSTILE)
+    table = Table(title=HOSTILE)
+    table.add_column(HOSTILE)
+    table.add_row(HOSTILE)
+    console.CONSOLE.print(table)
+    with pytest.raises(SystemExit):
+        console._end(f"example {HOSTILE}")
+    written = file.getvalue()
+    ours = re.sub(r"\x1b\[[0-9;]*m", "", written)  # Rich's own colours
+    assert not any(c in ours for c in "\x1b\x00\x9b\u202e")
+    assert "\x1b[2J" not in written
+    assert "\x1b[31m" in written or "\x1b[1;31m" in written
+    assert ours.count(r"\x1b]52;c;ZWNobw==\x1b\b\x1b[2J\u202ecod.exe\x00\x9b31m") >= 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stages import early_end
 from stages.config import EarlyEnd
 from stages.early_end import failure
 
@@ -70,3 +71,21 @@ def test_fine_tuning_has_no_rewards_to_be_stuck():
 def test_only_the_newest_rows_are_looked_at_and_all_of_them():
     assert failure([row(5, gradient_norm=1e9), row(6), row(7)], 2, RULES) == ""
     assert "step 6" in failure([row(5), row(6, gradient_norm=1e9), row(7)], 2, RULES)
+
+
+@pytest.mark.parametrize("name", ["loss", "gradient_norm", "token_entropy", "sampler_gap", "perplexity"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_no_measure_that_is_not_finite_is_a_result(name, value):
+    sound = {"kind": "train", "step": 3, "loss": 0.0, "gradient_norm": 0.0, "token_entropy": None}
+    assert early_end.not_finite(sound) == ""
+    assert early_end.not_finite(sound | {name: value}) == f"{name} is {value} at step 3"
+    assert early_end.failure([sound | {name: value}], 1, EarlyEnd()) == f"{name} is {value} at step 3"
+
+
+def test_sampled_log_probs_that_are_not_finite_are_told_with_the_example():
+    sound = {"example_id": "a-1", "sampler_log_probs": [-1.0, -0.5], "mean_token_entropy": None}
+    assert early_end.unsound([sound]) == ""
+    assert early_end.unsound([sound, sound | {"sampler_log_probs": [-1.0, float("nan")]}]) == (
+        "sampler_log_probs is nan in a response to example a-1"
+    )
+    assert "mean_token_entropy is inf" in early_end.unsound([sound | {"mean_token_entropy": float("inf")}])

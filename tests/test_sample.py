@@ -112,3 +112,16 @@ def test_an_engine_that_is_not_installed_is_told_before_anything_is_loaded(folde
     (folder / "model" / "tokenizer.json").unlink()
     with pytest.raises(ConfigError, match=r"compute\.engine is vllm, which is not installed"):
         run(folder, compute={"engine": "vllm"})
+
+
+def test_a_policy_whose_log_probs_are_not_finite_ends_the_evaluation(folder):
+    """Its weights are finite, and what it computes of them is not."""
+    import torch
+
+    model = qwen()
+    with torch.no_grad():
+        model.model.norm.weight.fill_(3e38)
+    save_policy(model, tokenizer(), folder / "model")
+    with pytest.raises(DataError, match=r"model: sampler_log_probs is -?(nan|inf) in a response to example"):
+        run(folder)
+    assert not (folder / "rollouts.parquet").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from stages.reporting import contents, entropy, hours, judged, ladder, leaderboard, rounds, tables, wording
@@ -9,10 +10,15 @@ from stages.reporting.contents import Experiment, Report
 from stages.reporting.tables import cell, write_markdown
 
 
+def prose(text: str) -> str:
+    """A person's words as one paragraph, never a heading, list or quotation."""
+    return re.sub(r"^(\s*\d*)([#>+.)-])", r"\1\\\2", cell(text))
+
+
 def experiment(one: Experiment, level: int = 1) -> str:
     """The summary of one experiment: the result in words, then the tables that show it."""
     title, below = "#" * level, "#" * (level + 1)
-    parts = [f"{title} {cell(one.name)}", one.description, cell(one.outcome)]
+    parts = [f"{title} {cell(one.name)}", prose(one.description), cell(one.outcome)]
     parts += ["\n".join(f"- {cell(said)}" for said in one.readings), one.spent]
     if one.leaderboard:
         said = [*leaderboard.facts(one.leaderboard), leaderboard.verdict(one.leaderboard)]

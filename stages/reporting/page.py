@@ -6,10 +6,12 @@ import base64
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from stages.plain import plain
 from stages.reporting import buckets as bucketing
 from stages.reporting import contents, entropy, hours, judged, ladder, leaderboard, rounds, tables, transcripts, wording
 from stages.reporting.contents import Report
@@ -25,6 +27,11 @@ def transcript(text: str) -> Markup:
     return Markup(re.sub(r"[↵⇥]|·+(?=↵|$)", lambda sign: f'<span class="mark">{sign[0]}</span>', tagged))
 
 
+def _plain(value: Any) -> Any:
+    """What any text of the page passes before it is escaped; markup of ours is left as it is."""
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 def html(report: Report) -> str:
     """One self-contained page. Everything that is not markup of ours goes through autoescape."""
     environment = Environment(
@@ -32,6 +39,7 @@ def html(report: Report) -> str:
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
+        finalize=_plain,
         lstrip_blocks=True,
     )
     environment.filters |= {
@@ -45,7 +53,7 @@ def html(report: Report) -> str:
         "symptom": bucketing.symptom,
         "glyph": lambda verdict: GLYPHS.get(verdict, "?"),
         "settings": contents.settings,
-        "breakable": lambda name: Markup(escape(str(name)).replace("_", Markup("_<wbr>"))),
+        "breakable": lambda name: Markup(escape(plain(str(name))).replace("_", Markup("_<wbr>"))),
         "svg": Markup,
     }
     script = (FOLDER / "page.js").read_text(encoding="utf-8")

@@ -237,5 +237,5 @@ def _read_json(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; the run has not finished, start it again") from None
-    except json.JSONDecodeError as error:
+    except (IsADirectoryError, ValueError) as error:
         raise DataError(f"{path}: not JSON ({error}); delete it and run again") from None

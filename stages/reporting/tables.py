@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from stages.plain import plain
 from stages.reporting import wording
 from stages.reporting.measures import TRAINING, Measure
 from stages.reporting.references import Reference
@@ -90,7 +91,7 @@ def _plain(value: Any) -> Any:
 
 def cell(text: Any) -> str:
     """Text that stays inside its cell of a Markdown table and is not taken for markup."""
-    escaped = str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("\r", " ")
+    escaped = plain(str(text)).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("\r", " ")
     return (
         escaped.replace("&", "&amp;").replace("<", "&lt;").replace("`", "\\`").replace("*", "\\*").replace("[", "\\[")
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from stages import records
 from stages.examples import drawn
+from stages.plain import escaped
 from stages.records import ROLLOUTS
 
 Row = Mapping[str, Any]
@@ -126,10 +126,7 @@ def _visible(character: str) -> str:
         return "↵\n"
     if character == "\t":
         return "⇥"
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
-        code = ord(character)
-        return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
-    return character
+    return escaped(character)
 
 
 def shorten(text: str, limit: int, tail: int | None = None) -> str:
