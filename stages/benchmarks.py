@@ -6,13 +6,13 @@ from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
-from stages.origins import DatasetFiles, RewardName, Source
+from stages.origins import DatasetFiles, ReadSource, RewardName
 from stages.strict import Named
 
 MmluSplit = Literal["dev", "val", "test"]
 
 
-class Mmlu(Source):
+class Mmlu(ReadSource):
     """MMLU (Hendrycks et al., arXiv 2009.03300), its questions in the assignment's multiple-choice form.
 
     `path` is the folder of the original CSV files, `<subject>_<split>.csv`, or one file of Hub rows; `hub` has the rows

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from stages.strict import Named, Strict
+from stages.strict import Fraction, Named, Positive, Strict
+
+MAX_LEFT_OUT = 0.05  # share of a file's rows
+MAX_BYTES = 4 * 2**30
 
 RewardName = Literal["r1_zero", "question_only", "mmlu", "gsm8k"]
 RowKind = Literal["questions", "instructions", "preferences"]  # what a dataset holds, and what a stage trains on
@@ -32,8 +35,22 @@ class Source(Strict):
     has_baseline: ClassVar[bool] = False
 
 
-class DatasetFiles(Source):
-    """Rows of a local file, JSON Lines or Parquet (`path`), or of a Hub dataset (`hub`, an id) at a pinned `revision`.
+class ReadSource(Source):
+    """One that is read from files, of which a part may be unusable."""
+
+    max_left_out: Fraction = Field(
+        MAX_LEFT_OUT,
+        description="Share of rows that may be unusable (an empty answer, a tool's turn, an id that is there twice): "
+        "they are left out and counted by reason; where there are more, the stage stops.",
+    )
+    max_bytes: Positive = Field(MAX_BYTES, description="What a file may unpack to, in bytes; a larger one is refused.")
+
+
+class DatasetFiles(ReadSource):
+    """Rows of a local file (`path`) or of a Hub dataset (`hub`, an id) at a pinned `revision`.
+
+    JSON Lines, a JSON array and Parquet are told apart by their content, CSV and TSV by their names; text may be
+    gzipped.
 
     Of a Hub dataset, `file` names one file, or `split` (with `config`, where it has several) the files of a split.
     """

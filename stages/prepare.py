@@ -10,6 +10,7 @@ import typer
 
 from stages.benchmarks import AlpacaEval, Mmlu, SimpleSafetyTests
 from stages.console import run, say
+from stages.origins import ReadSource
 from stages.records import DATASETS, table, write_table
 from stages.sources import (
     Arithmetic,
@@ -49,6 +50,7 @@ from stages.tasks import (
     simple_safety_tests,
     tulu3,
 )
+from stages.tasks.files import Reading, counted
 
 Rows = list[dict[str, Any]]
 Labels = dict[str, int]  # how many rows were left out, labelled or cut in which way; empty where all came as they are
@@ -56,87 +58,91 @@ Labels = dict[str, int]  # how many rows were left out, labelled or cut in which
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-def _arithmetic(source: Arithmetic, name: str) -> tuple[Rows, Labels]:
+def _arithmetic(source: Arithmetic, name: str, _: Reading) -> tuple[Rows, Labels]:
     return arithmetic.examples(source.split, source.size, source.seed, name), {}
 
 
-def _arithmetic_traces(source: ArithmeticTraces, name: str) -> tuple[Rows, Labels]:
+def _arithmetic_traces(source: ArithmeticTraces, name: str, _: Reading) -> tuple[Rows, Labels]:
     return arithmetic.traces(source.size, source.wrong_fraction, source.seed, name), {}
 
 
-def _jsonl(source: JsonLines, name: str) -> tuple[Rows, Labels]:
-    return jsonl.load(Path(source.path), name, source.question, source.answer, source.response), {}
+def _jsonl(source: JsonLines, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return jsonl.load(
+        hub.local_files(source), name, source.question, source.answer, source.response, source.rendered, reading
+    ), {}
 
 
-def _gsm8k(source: Gsm8k, name: str) -> tuple[Rows, Labels]:
-    return gsm8k.load(hub.local_files(source), name, source.question_form), {}
+def _gsm8k(source: Gsm8k, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return gsm8k.load(hub.local_files(source), name, source.question_form, reading), {}
 
 
-def _math(source: MathStyle, name: str) -> tuple[Rows, Labels]:
-    return math_style.load(hub.local_files(source), name, source.levels, source.responses), {}
+def _math(source: MathStyle, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return math_style.load(hub.local_files(source), name, source.levels, source.responses, reading), {}
 
 
-def _tulu3(source: Tulu3, name: str) -> tuple[Rows, Labels]:
-    return tulu3.load(hub.local_files(source), name)
+def _tulu3(source: Tulu3, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return tulu3.load(hub.local_files(source), name, reading)
 
 
-def _dart_math(source: DartMath, name: str) -> tuple[Rows, Labels]:
-    return dart_math.load(hub.local_files(source), name)
+def _dart_math(source: DartMath, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return dart_math.load(hub.local_files(source), name, reading)
 
 
-def _countdown(source: Countdown, name: str) -> tuple[Rows, Labels]:
+def _countdown(source: Countdown, name: str, reading: Reading) -> tuple[Rows, Labels]:
     if source.path is None and source.hub is None:
         return countdown.generate(source.size, source.seed, source.n_numbers, source.part, name), {}
-    return countdown.load(hub.local_files(source), name, source.part, source.size), {}
+    return countdown.load(hub.local_files(source), name, source.part, source.size, reading), {}
 
 
-def _reasoning_gym(source: ReasoningGym, name: str) -> tuple[Rows, Labels]:
+def _reasoning_gym(source: ReasoningGym, name: str, _: Reading) -> tuple[Rows, Labels]:
     return reasoning_gym_tasks.load(source.dataset, source.split, source.size, source.seed, name), {}
 
 
-def _arithmetic_instructions(source: ArithmeticInstructions, name: str) -> tuple[Rows, Labels]:
+def _arithmetic_instructions(source: ArithmeticInstructions, name: str, _: Reading) -> tuple[Rows, Labels]:
     rows = arithmetic_alignment.instructions(source.split, source.size, source.wrong_fraction, source.seed, name)
     return rows, {}
 
 
-def _arithmetic_preferences(source: ArithmeticPreferences, name: str) -> tuple[Rows, Labels]:
+def _arithmetic_preferences(source: ArithmeticPreferences, name: str, _: Reading) -> tuple[Rows, Labels]:
     return arithmetic_alignment.preferences(source.split, source.size, source.seed, name), {}
 
 
-def _chat(source: Chat, name: str) -> tuple[Rows, Labels]:
-    return chat.load(hub.local_files(source), name, source.prompt, source.response, source.messages)
+def _chat(source: Chat, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return chat.load(
+        hub.local_files(source), name, source.prompt, source.response, source.messages, source.context, reading
+    )
 
 
-def _hh(source: HhPreferences, name: str) -> tuple[Rows, Labels]:
+def _hh(source: HhPreferences, name: str, reading: Reading) -> tuple[Rows, Labels]:
     if source.path is not None:
         files = hh.local_files(Path(source.path), source.subsets, source.split)
     else:
         files = {subset: hub.local_files(source.file_of(subset))[0] for subset in source.subsets}
-    return hh.load(files, name, source.part)
+    return hh.load(files, name, source.part, reading)
 
 
-def _pairs(source: Pairs, name: str) -> tuple[Rows, Labels]:
-    return pairs.load(hub.local_files(source), name, source.prompt, source.chosen, source.rejected)
+def _pairs(source: Pairs, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return pairs.load(hub.local_files(source), name, source.prompt, source.chosen, source.rejected, reading)
 
 
-def _mmlu(source: Mmlu, name: str) -> tuple[Rows, Labels]:
+def _mmlu(source: Mmlu, name: str, reading: Reading) -> tuple[Rows, Labels]:
     if source.path is None:
-        return mmlu.load_rows(hub.local_files(source.files()), name, source.subjects), {}
+        return mmlu.load_rows(hub.local_files(source.files()), name, source.subjects, reading), {}
     path = Path(source.path)
     if path.suffix == ".parquet":
-        return mmlu.load_rows([path], name, source.subjects), {}
+        return mmlu.load_rows([path], name, source.subjects, reading), {}
     return mmlu.load_folder(path, name, source.split, source.subjects), {}
 
 
-def _alpaca_eval(source: AlpacaEval, name: str) -> tuple[Rows, Labels]:
-    return alpaca_eval.load(hub.local_files(source), name), {}
+def _alpaca_eval(source: AlpacaEval, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return alpaca_eval.load(hub.local_files(source), name, reading), {}
 
 
-def _simple_safety_tests(source: SimpleSafetyTests, name: str) -> tuple[Rows, Labels]:
-    return simple_safety_tests.load(hub.local_files(source), name), {}
+def _simple_safety_tests(source: SimpleSafetyTests, name: str, reading: Reading) -> tuple[Rows, Labels]:
+    return simple_safety_tests.load(hub.local_files(source), name, reading), {}
 
 
-LOADERS: dict[str, Callable[[Any, str], tuple[Rows, Labels]]] = {
+LOADERS: dict[str, Callable[[Any, str, Reading], tuple[Rows, Labels]]] = {
     "arithmetic": _arithmetic,
     "arithmetic_traces": _arithmetic_traces,
     "jsonl": _jsonl,
@@ -164,22 +170,28 @@ def prepare(
     spec: Annotated[Path, typer.Option(help="spec.json of the dataset; its values are an entry of `data`")],
     out: Annotated[Path, typer.Option(help="Parquet file to write")],
 ) -> None:
-    """Make one dataset: generated problems, rows of a published dataset, or your own JSON lines.
+    """Make one dataset: generated problems, rows of a published dataset, or your own.
 
-    Where rows were left out or short labels had to be found in long solutions, the metadata of the file counts how.
+    Where rows were left out or short labels had to be found in long solutions, the metadata of the file counts how and
+    why.
     """
     planned = read_spec(spec)
     name = planned["name"]
     source = parse_source(planned["values"], f"data.{name}")
     if source.source not in LOADERS:
         raise ConfigError(f"data.{name}: source {source.source!r} is made by stages.curate, not by stages.prepare")
+    reading = Reading(source.max_left_out, source.max_bytes) if isinstance(source, ReadSource) else Reading()
     try:
-        rows, found = LOADERS[source.source](source, name)
+        rows, found = LOADERS[source.source](source, name, reading)
     except arithmetic.TooMany as error:
         raise ConfigError(f"data.{name}.size: {error}") from None
-    write_table(out, table(rows, DATASETS[source.rows]), provenance(planned) | ({"labels": found} if found else {}))
+    facts = {"labels": found, "left_out": dict(reading.left_out)}
+    kept = provenance(planned) | {key: counts for key, counts in facts.items() if counts}
+    write_table(out, table(rows, DATASETS[source.rows]), kept)
     if found:
         say(f"{name}: {TOLD.get(source.source, labels.told)(found)}")
+    if reading.left_out:
+        say(f"{name}: left out, as rows that cannot be used: {counted(reading.left_out)}; first: {reading.first[0]}")
     say(f"{name}: {len(rows)} examples -> {out}")
 
 

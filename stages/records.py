@@ -77,7 +77,7 @@ ROLLOUTS = pa.schema(
             True,
         ),
         _column("rollout_batch", _INT, ROLLOUT_BATCH, "rollout batches"),
-        _column("sample_index", _INT, "which of the group's samples", required=True),
+        _column("sample_index", _INT, "which sample of the example in its batch, from 0", required=True),
         _column("prompt", _TEXT, "the rendered prompt", required=True),
         _column("response", _TEXT, "the sampled text, stop string included", required=True),
         _column("prompt_token_ids", pa.list_(_INT), "what the sampler read", required=True),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from stages.benchmarks import AlpacaEval, Mmlu, SimpleSafetyTests
-from stages.origins import DatasetFiles, RewardName, RowKind, Source, refuse_moving
+from stages.origins import DatasetFiles, ReadSource, RewardName, RowKind, Source, refuse_moving
 from stages.strict import ConfigError, Fraction, Named, Positive, Rate, Strict, explain
 
 # ---------------------------------------------------------------- models
@@ -84,16 +84,24 @@ class ArithmeticTraces(Source):
     seed: int = 0
 
 
-class JsonLines(Source):
-    """The user's own file, one JSON object per line; values name the fields to read."""
+class JsonLines(DatasetFiles):
+    """Questions of your own; values name the fields to read."""
 
     has_baseline: ClassVar[bool] = True
 
     source: Literal["jsonl"]
-    path: Named
     question: Named = "question"
-    answer: Named = "answer"
+    answer: Named | None = Field("answer", description="Its field; null takes what stands in the response's <answer>.")
     response: Named | None = None
+    rendered: Literal["r1_zero", "alpaca", "zero_shot"] | None = Field(
+        None, description="The prompt that the field `question` has around it already; the question is cut out of it."
+    )
+
+    @model_validator(mode="after")
+    def answer_has_a_field(self) -> JsonLines:
+        if self.answer is None and self.response is None:
+            raise ValueError("answer: null takes the answer from the response; name the field of responses")
+        return self
 
 
 class Gsm8k(DatasetFiles):
@@ -192,7 +200,10 @@ class ArithmeticPreferences(Source):
 
 class Chat(DatasetFiles):
     """Instruction data: rows of a `prompt` and a `response` (fields of these names or others), or, where `messages`
-    names a field, chats, of which the first question and its answer are taken."""
+    names a field, chats, of which the first question and its answer are taken.
+
+    What else the response rests on, a system's message or field and Alpaca's `input`, is kept in the prompt.
+    """
 
     rows: ClassVar[RowKind] = "instructions"
 
@@ -200,12 +211,17 @@ class Chat(DatasetFiles):
     prompt: Named = "prompt"
     response: Named = "response"
     messages: Named | None = None
+    context: Literal["keep", "leave_out"] = Field(
+        "keep",
+        description="What to do with a row's system message, its fields `system` and `input`: they stand before and "
+        "after the prompt, a blank line between, or are left out and counted.",
+    )
 
 
 HhSubset = Literal["harmless-base", "helpful-base", "helpful-online", "helpful-rejection-sampled"]
 
 
-class HhPreferences(Source):
+class HhPreferences(ReadSource):
     """Anthropic's HH transcripts of one turn (arXiv 2204.05862), from a folder (`path`) or the Hub (`hub`, `revision`).
 
     A subset is the file `<subset>.jsonl[.gz]` or `<subset>/<split>.jsonl[.gz]`. `part` keeps the pairs that a hash of

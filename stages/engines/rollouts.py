@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -29,12 +30,15 @@ def sample_rows(
 ) -> list[Row]:
     """`group_size` rows for each example in turn, ungraded. The prompt is tokenised here and nowhere else.
 
-    `step` and `rollout_batch` are recorded; `seed_step` enters the seeds (a rollout batch from 0, or VALIDATION).
+    `step` and `rollout_batch` are recorded; `seed_step` enters the seeds (a rollout batch from 0, or VALIDATION). An
+    example that comes again is sampled on: its second group is numbered from `group_size`, or it would repeat the first
+    token for token.
     """
     prompts = [render(settings.prompt, question=example["question"]) for example in examples]
+    indices = _indices([example["example_id"] for example in examples], group_size)
     seeds = [
-        [sample_seed(settings.seed, seed_step, example["example_id"], i) for i in range(group_size)]
-        for example in examples
+        [sample_seed(settings.seed, seed_step, example["example_id"], index) for index in group]
+        for example, group in zip(examples, indices, strict=True)
     ]
     requests = [
         Request(tokenize(prompt), group, f"the prompt of example {example['example_id']}")
@@ -60,9 +64,19 @@ def sample_rows(
             "model": model,
             "run": run,
         }
-        for example, prompt, request, group in zip(examples, prompts, requests, answers, strict=True)
-        for index, completion in enumerate(group)
+        for example, prompt, request, group, numbers in zip(examples, prompts, requests, answers, indices, strict=True)
+        for index, completion in zip(numbers, group, strict=True)
     ]
+
+
+def _indices(example_ids: Sequence[str], group_size: int) -> list[range]:
+    """The sample indices of each example's group: from 0, and from where the last group of the same example ended."""
+    met: Counter[str] = Counter()
+    found = []
+    for example_id in example_ids:
+        found.append(range(met[example_id], met[example_id] + group_size))
+        met[example_id] += group_size
+    return found
 
 
 def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from stages.records import DataError
-from stages.tasks.files import examples
-from stages.tasks.jsonl import text
+from stages.tasks.files import Reading, examples
+from stages.tasks.rows import text
 
 Row = dict[str, Any]
 
 
-def load(files: Sequence[Path], name: str) -> list[Row]:
+def load(files: Sequence[Path], name: str, reading: Reading | None = None) -> list[Row]:
     """EXAMPLES rows from rows of `instruction`, `output` and, where they have it, the `generator` of all outputs.
 
     Raises DataError naming file and line, also where outputs are of several generators.
@@ -37,4 +37,4 @@ def load(files: Sequence[Path], name: str) -> list[Row]:
             "response": None,
         }
 
-    return examples(files, name, convert)
+    return examples(files, name, convert, reading)

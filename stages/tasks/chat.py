@@ -5,50 +5,98 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from stages.records import DataError
-from stages.tasks.files import examples
-from stages.tasks.jsonl import text
+from stages.tasks.files import Reading, examples
+from stages.tasks.rows import BadRow, text
 
 Row = dict[str, Any]
+CONTEXT = ("system", "input")  # fields of a row that a response rests on, beside the prompt, in sets of the Alpaca kind
+
+
+class Exchange(NamedTuple):
+    """What was asked and answered, what a system or an input adds to the question ("" where there is none), and whether
+    the chat goes on after that."""
+
+    question: str
+    response: str
+    system: str = ""
+    given: str = ""
+    further: bool = False
+
+    def prompt(self) -> str:
+        """System, question and input, a blank line between."""
+        return "\n\n".join(part for part in (self.system, self.question, self.given) if part)
 
 
 def load(
-    files: Sequence[Path], name: str, prompt: str, response: str, messages: str | None
+    files: Sequence[Path],
+    name: str,
+    prompt: str,
+    response: str,
+    messages: str | None,
+    context: str = "keep",
+    reading: Reading | None = None,
 ) -> tuple[list[Row], dict[str, int]]:
-    """INSTRUCTIONS rows; of chats, also how many were `whole` and how many went `further` than their first exchange.
+    """INSTRUCTIONS rows; of chats, also how many were `whole` and how many went `further` than their first exchange; of
+    all, how many prompts have a system's message or an input `kept` in them, or `dropped` where `context` is leave_out.
 
-    `prompt` and `response` name fields of text. `messages`, where given, names a field of `{role, content}` objects: a
-    system's message in front of the first question is left out. Raises DataError naming file and line.
+    `prompt` and `response` name fields of text. `messages`, where given, names a field of `{role, content}` objects.
+    Raises DataError naming file and line.
     """
     found: Counter[str] = Counter()
 
     def convert(row: Row, where: str) -> Row:
         if messages is None:
-            return {"prompt": text(row, prompt, where), "response": text(row, response, where)}
-        question, answer, further = first_exchange(row.get(messages), messages, where)
-        found["further" if further else "whole"] += 1
-        return {"prompt": question, "response": answer}
+            exchange = _exchange(row, prompt, response, where)
+        else:
+            exchange = first_exchange(row.get(messages), messages, where)
+            found["further" if exchange.further else "whole"] += 1
+        if exchange.system or exchange.given:
+            found["kept" if context == "keep" else "dropped"] += 1
+        asked = exchange.prompt() if context == "keep" else exchange.question
+        return {"prompt": asked, "response": exchange.response}
 
-    return examples(files, name, convert), dict(found)
+    return examples(files, name, convert, reading), dict(found)
+
+
+def _exchange(row: Row, prompt: str, response: str, where: str) -> Exchange:
+    """The exchange of a row of fields; what stands in fields `system` and `input` belongs to the question."""
+    beside = {
+        key: row[key].strip() for key in CONTEXT if key not in (prompt, response) and isinstance(row.get(key), str)
+    }
+    return Exchange(
+        text(row, prompt, where), text(row, response, where), beside.get("system", ""), beside.get("input", "")
+    )
 
 
 def is_chat(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(turn, dict) for turn in value)
 
 
-def first_exchange(turns: Any, field: str, where: str) -> tuple[str, str, bool]:
-    """The first question of a chat, the answer to it, and whether it goes on after that. Raises DataError."""
+def first_exchange(turns: Any, field: str, where: str) -> Exchange:
+    """The first question of a chat, with the system's message in front of it, and the answer to it. Raises BadRow."""
     if not is_chat(turns):
-        raise DataError(f"{where}: field {field!r} must be a list of objects with `role` and `content`")
-    roles = [text(turn, "role", where) for turn in turns]
+        raise BadRow(where, f"field {field!r} must be a list of objects with `role` and `content`")
+    roles = [text(turn, "role", where).lower() for turn in turns]
     start = roles[:1] == ["system"]
     if roles[start : start + 2] != ["user", "assistant"]:
-        raise DataError(f"{where}: a chat by {', '.join(roles) or 'nobody'}; it must begin with user and assistant")
+        by = ", ".join(roles[:3]) + (", …" if len(roles) > 3 else "") or "nobody"
+        raise BadRow(where, f"a chat by {by}", "; it must begin with user and assistant")
     question, answer = (text(turn, "content", where) for turn in turns[start : start + 2])
-    return question, answer, len(turns) > start + 2
+    said = turns[0].get("content") if start else ""
+    system = text(turns[0], "content", where).strip() if isinstance(said, str) and said.strip() else ""
+    return Exchange(question, answer, system, further=len(turns) > start + 2)
 
 
 def told(found: dict[str, int]) -> str:
-    return f"{found.get('further', 0)} of {sum(found.values())} chats go on after their first exchange, which is taken"
+    """In words: what of chats was taken, and what became of what stood beside the prompts."""
+    chats = found.get("whole", 0) + found.get("further", 0)
+    said = [f"{found.get('further', 0)} of {chats} chats go on after their first exchange, which is taken"] * (
+        chats > 0
+    )
+    if kept := found.get("kept"):
+        said.append(f"{kept} prompts have their system message or input in them")
+    if dropped := found.get("dropped"):
+        said.append(f"the system message or input of {dropped} prompts is left out")
+    return "; ".join(said)

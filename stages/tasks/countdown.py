@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from stages.records import DataError
 from stages.tasks.arithmetic import Split, TooMany, split_of
 from stages.tasks.countdown_answers import PROBLEM, is_problem
-from stages.tasks.files import examples
+from stages.tasks.files import Reading, examples
+from stages.tasks.rows import BadRow
 from stages.tasks.verifiers import ground_truth_for
 
 Problem = tuple[list[int], int]
@@ -33,7 +33,13 @@ def render(numbers: Sequence[int], target: int) -> str:
     )
 
 
-def load(files: Sequence[Path], name: str, part: Split | None = None, size: int | None = None) -> list[dict[str, Any]]:
+def load(
+    files: Sequence[Path],
+    name: str,
+    part: Split | None = None,
+    size: int | None = None,
+    reading: Reading | None = None,
+) -> list[dict[str, Any]]:
     """EXAMPLES rows of files in TinyZero's form; of one part alone, and the first `size` of them, where given.
 
     Raises DataError naming file and line.
@@ -42,10 +48,10 @@ def load(files: Sequence[Path], name: str, part: Split | None = None, size: int 
     def convert(row: dict[str, Any], where: str) -> dict[str, Any] | None:
         numbers, target = row.get("nums"), row.get("target")
         if not is_problem(numbers, target):
-            raise DataError(f"{where}: no Countdown problem in `nums` and `target`: {PROBLEM}")
+            raise BadRow(where, "no Countdown problem in `nums` and `target`", f": {PROBLEM}")
         return _example(numbers, target) if part in (None, part_of(numbers, target)) else None
 
-    return examples(files, name, convert)[:size]
+    return examples(files, name, convert, reading)[:size]
 
 
 def generate(

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.tasks.files import examples
-from stages.tasks.jsonl import text
+from stages.tasks.files import Reading, examples
 from stages.tasks.labels import labelled_row
+from stages.tasks.rows import text
 
 
-def load(files: Sequence[Path], name: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def load(
+    files: Sequence[Path], name: str, reading: Reading | None = None
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """EXAMPLES rows with responses in r1_zero form, and how many labels were found in which way (`none`: left out).
 
     Raises DataError naming file and line.
@@ -25,4 +27,4 @@ def load(files: Sequence[Path], name: str) -> tuple[list[dict[str, Any]], dict[s
     def convert(row: dict[str, Any], where: str) -> dict[str, Any] | None:
         return labelled_row(text(row, "query", where), text(row, "response", where), found)
 
-    return examples(files, name, convert), dict(found)
+    return examples(files, name, convert, reading), dict(found)

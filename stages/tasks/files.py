@@ -1,57 +1,200 @@
-"""Rows of one or several files, JSON Lines, a JSON array, CSV or Parquet, as EXAMPLES rows."""
+"""Rows of one or several files, JSON Lines, a JSON array, CSV, TSV or Parquet, gzipped or not, as rows of a dataset.
+
+What a file holds is told by its content, and by its name only where content cannot tell: CSV and TSV.
+"""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stages.origins import MAX_BYTES, MAX_LEFT_OUT
 from stages.records import DataError
-from stages.tasks.jsonl import LFS_POINTER, Object, content, identify, read_objects, refuse_pointer
+from stages.tasks.rows import BadRow, Object, identify, refuse_rendered
 
 Convert = Callable[[Object, str], Object | None]
+Numbered = Iterator[tuple[int, Object]]
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+GZIP, PARQUET, ZSTD = b"\x1f\x8b", b"PAR1", b"\x28\xb5\x2f\xfd"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+csv.field_size_limit(2**31 - 1)  # a worked solution may be longer than the default of 131,072 characters
 
 
-def examples(files: Sequence[Path], name: str, convert: Convert) -> list[Object]:
-    """`convert(row, "file:number")` of every row, with an `example_id`; a row that it gives None for is left out.
+@dataclass(frozen=True)
+class Reading:
+    """How much of the files may be unusable (a share of the rows), how much they may unpack to (bytes), and, filled by
+    `examples`, how many rows were left out, by reason."""
 
-    The id is the row's own, or `<name>-<number>` with rows numbered through all files. Raises DataError.
+    max_left_out: float = MAX_LEFT_OUT
+    max_bytes: int = MAX_BYTES
+    left_out: Counter[str] = field(default_factory=Counter)
+    first: list[str] = field(default_factory=list)  # what was wrong with the first row that was left out, if any was
+
+
+def examples(files: Sequence[Path], name: str, convert: Convert, reading: Reading | None = None) -> list[Object]:
+    """`convert(row, "file:number")` of every row, with an `example_id`; a row that it gives None for is not wanted.
+
+    The id is the row's own, or `<name>-<number>` with rows numbered through all files. A row that raises BadRow is left
+    out and counted; DataError, naming the first of them, where more than `reading.max_left_out` of the rows do.
     """
-    rows, seen = [], {}
-    for position, (where, row) in enumerate(read(files), 1):
-        example_id, key = identify(row, name, position, where)
-        if example_id in seen:
-            raise DataError(
-                f"{where}: id {example_id!r} is that of {seen[example_id]} as well; make {key!r} unique, "
-                "because results are told apart by it"
-            )
+    reading = reading or Reading()
+    rows, seen, total = [], {}, 0
+    faults: Counter[str] = Counter()
+    for total, (where, row) in enumerate(read(files, reading.max_bytes), 1):
+        try:
+            example_id, converted = _converted(row, name, total, where, convert, seen)
+        except BadRow as error:
+            faults[error.reason] += 1
+            reading.first.append(str(error)) if not reading.first else None
+            continue
         seen[example_id] = where
-        converted = convert(row, where)
         if converted is not None:
             rows.append({"example_id": example_id, **converted})
+    reading.left_out.update(faults)
+    if (bad := faults.total()) > reading.max_left_out * total:
+        counts = f"{bad} of {total} rows cannot be used" + (f": {counted(faults)}" if bad > 1 else "")
+        raise DataError(f"{reading.first[0]} ({counts}; max_left_out allows a share of {reading.max_left_out:g})")
     if not rows:
-        told = "no examples in it" if not seen else f"none of its {len(seen)} rows can be used"
+        told = f"none of its {total} rows can be used" if total else "no examples in it"
         raise DataError(f"{', '.join(map(str, files))}: {told}")
     return rows
 
 
-def read(files: Sequence[Path]) -> Iterator[tuple[str, Object]]:
+def _converted(
+    row: Object, name: str, number: int, where: str, convert: Convert, seen: dict[str, str]
+) -> tuple[str, Object | None]:
+    """(id, converted row); raises BadRow."""
+    example_id, key = identify(row, name, number, where)
+    if example_id in seen:
+        rest = f": {example_id!r} is that of {seen[example_id]} as well; make {key!r} unique"
+        raise BadRow(where, "its id is that of another row", f"{rest}, because results are told apart by it")
+    converted = convert(row, where)
+    if converted is not None:
+        refuse_rendered(converted.get("question") or converted.get("prompt") or "", where)
+    return example_id, converted
+
+
+def counted(faults: Counter[str]) -> str:
+    """`10 field 'answer' is empty, 2 field 'id' is missing`, the most frequent first."""
+    return ", ".join(f"{count} {reason}" for reason, count in faults.most_common())
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read(files: Sequence[Path], max_bytes: int = MAX_BYTES) -> Iterator[tuple[str, Object]]:
     """("file:number", row) of every row. Rows are numbered from 1 in each file; JSON Lines and CSV by their lines.
-    Raises DataError."""
-    for path in files:
-        for number, row in READERS.get(path.suffix, read_objects)(path):
+    Raises DataError, also where a file unpacks to more than `max_bytes`."""
+    for path in map(Path, files):
+        for number, row in _rows(path, max_bytes):
             yield f"{path}:{number}", row
 
 
-def read_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(number of its last line, cells) of every row of a CSV file, which may be gzipped. Raises DataError."""
+def _rows(path: Path, max_bytes: int) -> Numbered:
+    if _begins(path).startswith(PARQUET) or path.suffix == ".parquet":
+        return _read_parquet(path, max_bytes)
+    found = content(path, max_bytes)
+    begins = found[:4096].lstrip()
+    if begins.startswith(b"["):
+        return _read_array(path, found)
+    delimiter = DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix)
+    if delimiter is None or begins.startswith(b"{"):
+        return read_objects(path, found)
+    return _read_table(path, found, delimiter)
+
+
+def _begins(path: Path) -> bytes:
     try:
-        rows = csv.reader(io.StringIO(content(path).decode("utf-8"), newline=""), strict=True)
+        with open(path, "rb") as file:
+            found = file.read(len(LFS_POINTER))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; paths are relative to the folder the workflow runs in") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    if found.startswith(LFS_POINTER):
+        raise DataError(f"{path}: holds a Git LFS pointer, not the data; run `git lfs pull` where it came from")
+    if found.startswith(ZSTD):
+        raise DataError(f"{path}: packed by zstd, which is not read; unpack it (unzstd), or pack it with gzip")
+    return found
+
+
+def content(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """The bytes of a file, gzip unpacked, without a byte-order mark. Raises DataError naming it."""
+    packed = _begins(path).startswith(GZIP)
+    if path.suffix == ".gz" and not packed:
+        raise DataError(f"{path}: not a complete gzip file (it does not begin as one); fetch it again or rename it")
+    try:
+        with gzip.open(path) if packed else open(path, "rb") as file:
+            found = file.read(max_bytes + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: not a complete gzip file ({error}); fetch it again or rename it") from None
+    if len(found) > max_bytes:
+        raise too_large(path, max_bytes)
+    return found.removeprefix(BYTE_ORDER_MARK)
+
+
+def too_large(path: Path, max_bytes: int) -> DataError:
+    return DataError(f"{path}: unpacks to more than max_bytes ({max_bytes}); raise it if the file is what it should be")
+
+
+def read_objects(path: Path, found: bytes | None = None) -> Numbered:
+    """(line number from 1, object) of every line of JSON Lines that is not blank. Raises DataError."""
+    for number, line in enumerate((content(path) if found is None else found).split(b"\n"), 1):
+        if line.strip():
+            value = _json(line, f"{path}:{number}", "line")
+            if not isinstance(value, dict):
+                raise DataError(f"{path}:{number}: not a JSON object but {line.decode():.40}; one object per line")
+            yield number, value
+
+
+def _read_array(path: Path, found: bytes) -> Numbered:
+    """(number, object) of an array of objects. Raises DataError."""
+    for number, row in enumerate(_json(found, str(path), "file"), 1):
+        if not isinstance(row, dict):
+            raise DataError(f"{path}:{number}: not a JSON object but {json.dumps(row):.40}; objects are read")
+        yield number, row
+
+
+def _json(found: bytes, where: str, what: str) -> Any:
+    """Numbers of any size and NaN are read; `text` refuses those that no answer can be. A key that is there twice is
+    refused: one of its values would be lost."""
+    try:
+        return json.loads(found.decode("utf-8"), object_pairs_hook=_no_key_twice)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}: not UTF-8 (byte {error.start + 1} of the {what}); save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if what == "line" else f"line {error.lineno}, column {error.colno}"
+        rest = "one object per line" if what == "line" else "it begins like a JSON array; fetch it again"
+        raise DataError(f"{where}: not JSON ({error.msg}, {place}); {rest}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not usable JSON ({error!s:.120})") from None
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> Object:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"key {twice!r} is there twice in one object")
+    return found
+
+
+def read_cells(path: Path, found: bytes | None = None, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """(number of its last line, cells) of every row of a CSV file, which may be gzipped. Raises DataError."""
+    found = content(path) if found is None else found
+    try:
+        rows = csv.reader(io.StringIO(found.decode("utf-8"), newline=""), strict=True, delimiter=delimiter)
         for cells in rows:
             if cells:
                 yield rows.line_num, cells
@@ -61,47 +204,43 @@ def read_cells(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path}:{rows.line_num}: not CSV ({error}); mend the quotes of that line") from None
 
 
-def _read_csv(path: Path) -> Iterator[tuple[int, Object]]:
-    rows = read_cells(path)
+def _read_table(path: Path, found: bytes, delimiter: str) -> Numbered:
+    rows = read_cells(path, found, delimiter)
     _, header = next(rows, (0, []))
+    if twice := [name for name, count in Counter(header).items() if count > 1]:
+        raise DataError(f"{path}:1: two columns are named {twice[0]!r}; one of them would be lost, rename it")
     for number, cells in rows:
         if len(cells) != len(header):
             raise DataError(f"{path}:{number}: {len(cells)} cells under {len(header)} names in the first line")
         yield number, dict(zip(header, cells, strict=True))
 
 
-def _read_json(path: Path) -> Iterator[tuple[int, Object]]:
-    """One array of objects, or JSON Lines by another name."""
-    found = content(path)
-    if not found.lstrip().startswith(b"["):
-        yield from read_objects(path)
-        return
+def _read_parquet(path: Path, max_bytes: int) -> Numbered:
+    """Memory is that of a batch: what a small file unpacks to is counted while it is read."""
+    unpacked = done = 0
     try:
-        rows = json.loads(found.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: begins like a JSON array and is none ({error!s:.120}); fetch it again") from None
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise DataError(
-                f"{path}:{number}: not a JSON object but {json.dumps(row):.40}; an array of objects is read"
-            )
-        yield number, row
-
-
-def _read_parquet(path: Path) -> Iterator[tuple[int, Object]]:
-    try:
-        with open(path, "rb") as file:
-            refuse_pointer(path, file.read(len(LFS_POINTER)))
-        batches = pq.ParquetFile(path, page_checksum_verification=True).iter_batches(batch_size=1024)
-        yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; paths are relative to the folder the workflow runs in") from None
-    except (pa.ArrowInvalid, OSError) as error:
+        for batch in pq.ParquetFile(path, page_checksum_verification=True).iter_batches(batch_size=256):
+            unpacked += batch.nbytes
+            if unpacked > max_bytes:
+                raise too_large(path, max_bytes)
+            rows = _times_as_text(batch).to_pylist()
+            yield from enumerate(rows, done + 1)
+            done += len(rows)
+    except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a readable Parquet file ({error!s:.120}); fetch it again") from None
+    except (OverflowError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: row {done + 1} or one after it cannot be read ({error!s:.120})") from None
 
 
-READERS: dict[str, Callable[[Path], Iterator[tuple[int, Object]]]] = {
-    ".parquet": _read_parquet,
-    ".json": _read_json,
-    ".csv": _read_csv,
-}
+def _times_as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dates and times as ISO text, null where Arrow has none: Python's own cannot hold all that a column can."""
+    for index, column in enumerate(batch.schema):
+        if pa.types.is_temporal(column.type):
+            try:
+                told = batch.column(index).cast(pa.string())
+            except pa.ArrowException:
+                told = pa.nulls(batch.num_rows, pa.string())
+            batch = batch.set_column(index, column.name, told)
+    return batch

@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.records import DataError
-from stages.tasks.files import examples
+from stages.tasks.files import Reading, examples
 from stages.tasks.gsm8k_answers import gsm8k_gold
-from stages.tasks.jsonl import text
 from stages.tasks.prompts import render
+from stages.tasks.rows import BadRow, text
 
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 
 
-def load(files: Sequence[Path], name: str, question_form: str = "bare") -> list[dict[str, Any]]:
+def load(
+    files: Sequence[Path], name: str, question_form: str = "bare", reading: Reading | None = None
+) -> list[dict[str, Any]]:
     """EXAMPLES rows; the response is the worked answer in r1_zero form, so the file serves fine-tuning too.
 
     With `question_form` "zero_shot" the question stands in the assignment's zero-shot form. Raises DataError naming
     file and line.
     """
-    rows = examples(files, name, _convert)
+    rows = examples(files, name, _convert, reading)
     if question_form == "zero_shot":
         return [{**row, "question": render("gsm8k_zero_shot", question=row["question"])} for row in rows]
     return rows
@@ -33,7 +34,7 @@ def _convert(row: dict[str, Any], where: str) -> dict[str, Any]:
     try:
         gold = gsm8k_gold(answer)
     except ValueError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise BadRow(where, "its answer does not end in `#### <number>`", f": {error}") from None
     return {
         "question": text(row, "question", where),
         "ground_truth": gold,

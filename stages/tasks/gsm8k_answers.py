@@ -22,6 +22,7 @@ _LATEX_GROUP = re.compile(r"(?<=[0-9])(?:\{,\}|,\\!|\\,|\\!)(?=[0-9]{3})")
 _SPACED_MONEY = re.compile(rf"(?<=[{_CURRENCY}])([0-9]{{1,3}})((?: [0-9]{{3}})+)(?![0-9])")
 _NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|(?<![0-9])\.[0-9]+")
 _UNSIGNED = re.compile(rf"[{_CURRENCY}\\ ]*\Z")
+_GOLD = re.compile(rf"([-+]?)[{_CURRENCY}]?(-?)({_NUMBER.pattern})\.?")
 _MARKER = re.compile(r"^#### *(\S.*?) *$", re.MULTILINE)
 
 
@@ -61,14 +62,20 @@ def _is_negative(before: str) -> bool:
 
 
 def gsm8k_gold(answer: str) -> str:
-    """The reference number of a GSM8K solution: its `####` line without commas. ValueError without one."""
+    """The reference number of a GSM8K solution: the whole of its last `####` line, without commas and currency sign.
+
+    ValueError where there is no such line, or where it holds anything beside one number: `1/2`, `3:45` and
+    `12 (not 13)` have a last number as well, which is what is read of a model's output, and none of it is the answer.
+    """
     found = _MARKER.findall(answer)
     if not found:
         raise ValueError(f"no '#### <number>' line in the GSM8K answer {answer[-80:]!r}")
-    number = parse_gsm8k_response(found[-1])
-    if number is None:
-        raise ValueError(f"the '####' line of a GSM8K answer holds no number: {found[-1]!r}")
-    return number
+    line = _FIXED_SPACE_GROUP.sub("", found[-1]).translate(_NORMALIZED).strip()
+    match = _GOLD.fullmatch(line)
+    if match is None or (match[1] and match[2]):
+        raise ValueError(f"the '####' line of a GSM8K answer is not one number: {found[-1]!r:.80}")
+    digits = match[3].replace(",", "")
+    return ("-" if "-" in match[1] + match[2] else "") + ("0" if digits.startswith(".") else "") + digits
 
 
 def gsm8k_numbers_equal(a: str | None, b: str | None) -> bool:

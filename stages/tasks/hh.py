@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from stages.records import DataError
-from stages.tasks.files import examples
-from stages.tasks.jsonl import text
+from stages.tasks.files import Reading, examples
+from stages.tasks.rows import BadRow, text
 
 Row = dict[str, Any]
 Part = Literal["train", "validation"]
@@ -36,7 +36,9 @@ def local_files(folder: Path, subsets: Iterable[str], split: str) -> dict[str, P
     return found
 
 
-def load(files: dict[str, Path], name: str, part: Part | None = None) -> tuple[list[Row], dict[str, int]]:
+def load(
+    files: dict[str, Path], name: str, part: Part | None = None, reading: Reading | None = None
+) -> tuple[list[Row], dict[str, int]]:
     """PREFERENCES rows whose `category` is the subset they are of, and how many were `kept` or left out, and why.
 
     `files`: subset -> JSON Lines, gzipped or not. Raises DataError naming file and line.
@@ -50,7 +52,7 @@ def load(files: dict[str, Path], name: str, part: Part | None = None) -> tuple[l
             found[reason] += 1
             return None if pair is None else {**pair, "category": subset}
 
-        rows += examples([path], f"{name}-{subset}", convert)
+        rows += examples([path], f"{name}-{subset}", convert, reading)
     return rows, dict(found)
 
 
@@ -77,7 +79,7 @@ def _turns(row: Row, key: str, where: str) -> list[tuple[str, str]]:
     """(speaker, what was said) of each turn of a transcript."""
     before, *parts = _TURN.split(text(row, key, where))
     if before.strip() or not parts:
-        raise DataError(f"{where}: field {key!r} is no transcript; it must begin with a blank line and `Human:`")
+        raise BadRow(where, f"field {key!r} is no transcript", "; it must begin with a blank line and `Human:`")
     return [(speaker, said.strip()) for speaker, said in zip(parts[::2], parts[1::2], strict=True)]
 
 

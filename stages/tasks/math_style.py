@@ -10,16 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.records import DataError
-from stages.tasks.files import examples
-from stages.tasks.jsonl import text
+from stages.tasks.files import Reading, examples
 from stages.tasks.labels import last_boxed, worked_response
+from stages.tasks.rows import BadRow, text
 
 _LEVEL = re.compile(r"(?:Level )?([0-9]+)")
 
 
 def load(
-    files: Sequence[Path], name: str, levels: Sequence[int] | None = None, responses: bool = False
+    files: Sequence[Path],
+    name: str,
+    levels: Sequence[int] | None = None,
+    responses: bool = False,
+    reading: Reading | None = None,
 ) -> list[dict[str, Any]]:
     """EXAMPLES rows, of the given levels alone if any are given (`Level ?` is of none).
 
@@ -36,17 +39,17 @@ def load(
             "response": worked_response(text(row, "solution", where), answer) if responses else None,
         }
 
-    return examples(files, name, convert)
+    return examples(files, name, convert, reading)
 
 
 def _answer(row: dict[str, Any], where: str) -> str:
     if row.get("answer") is not None:
         return text(row, "answer", where, numbers=True)
     if row.get("solution") is None:
-        raise DataError(f"{where}: neither an answer nor a solution; it needs one of these fields beside `problem`")
+        raise BadRow(where, "neither an answer nor a solution", "; it needs one of these fields beside `problem`")
     boxed = last_boxed(text(row, "solution", where))
     if boxed is None:
-        raise DataError(f"{where}: no field `answer`, and no complete \\boxed{{}} in the solution to take it from")
+        raise BadRow(where, "no field `answer`", ", and no complete \\boxed{} in the solution to take it from")
     return boxed
 
 
@@ -54,7 +57,7 @@ def _level(row: dict[str, Any], where: str) -> int | None:
     level = text(row, "level", where, numbers=True)
     match = _LEVEL.fullmatch(level.strip())
     if match is None and level.strip() != "Level ?":
-        raise DataError(
-            f"{where}: level {level!r:.40} is neither a number nor `Level <number>`; mend it or drop levels"
+        raise BadRow(
+            where, "the level is neither a number nor `Level <number>`", f" (got {level!r:.40}); mend it or drop levels"
         )
     return int(match[1]) if match else None

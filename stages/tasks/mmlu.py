@@ -12,9 +12,9 @@ from typing import Any
 
 from stages.records import DataError
 from stages.strict import nearest
-from stages.tasks.files import examples, read_cells
-from stages.tasks.jsonl import text
+from stages.tasks.files import Reading, examples, read_cells
 from stages.tasks.prompts import render
+from stages.tasks.rows import BadRow, text
 from stages.tasks.verifiers import ground_truth_for
 
 LETTERS = "ABCD"
@@ -52,21 +52,23 @@ def _csv(path: Path, name: str, subject: str) -> Iterator[Row]:
         yield {"example_id": f"{name}-{subject}-{index:06d}", **example}
 
 
-def load_rows(files: Sequence[Path], name: str, subjects: Sequence[str] | None = None) -> list[Row]:
+def load_rows(
+    files: Sequence[Path], name: str, subjects: Sequence[str] | None = None, reading: Reading | None = None
+) -> list[Row]:
     """EXAMPLES rows of the Hub's form: `question`, `choices` (four), `answer` (0 to 3), `subject`. Raises DataError."""
     subject_at: dict[str, str] = {}
 
     def convert(row: Row, where: str) -> Row:
         subject, options, answer = text(row, "subject", where), row.get("choices"), row.get("answer")
         if not isinstance(options, list) or len(options) != 4 or not all(isinstance(one, str) for one in options):
-            raise DataError(f"{where}: field 'choices' must be four strings (got {options!r:.80})")
+            raise BadRow(where, "field 'choices' must be four strings", f" (got {options!r:.80})")
         if isinstance(answer, bool) or answer not in range(4):
-            raise DataError(f"{where}: field 'answer' must be 0, 1, 2 or 3 (got {answer!r:.40})")
+            raise BadRow(where, "field 'answer' must be 0, 1, 2 or 3", f" (got {answer!r:.40})")
         example = _example(text(row, "question", where), options, LETTERS[answer], subject)
         subject_at[example["ground_truth"]] = subject
         return example
 
-    rows = examples(files, name, convert)
+    rows = examples(files, name, convert, reading)
     _known(subjects, sorted(set(subject_at.values())), ", ".join(map(str, files)))
     return [row for row in rows if not subjects or subject_at[row["ground_truth"]] in subjects]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from stages.tasks.chat import first_exchange, is_chat
-from stages.tasks.files import examples
-from stages.tasks.jsonl import text
+from stages.tasks.files import Reading, examples
+from stages.tasks.rows import text
 
 Row = dict[str, Any]
 REASONS = {
@@ -21,7 +21,9 @@ REASONS = {
 }
 
 
-def load(files: Sequence[Path], name: str, prompt: str, chosen: str, rejected: str) -> tuple[list[Row], dict[str, int]]:
+def load(
+    files: Sequence[Path], name: str, prompt: str, chosen: str, rejected: str, reading: Reading | None = None
+) -> tuple[list[Row], dict[str, int]]:
     """PREFERENCES rows, and how many were `kept` or left out, and why. `prompt`, `chosen` and `rejected` name fields.
 
     Responses may be chats, lists of `{role, content}`: whole ones, which hold the prompt as well, or what follows a
@@ -34,7 +36,7 @@ def load(files: Sequence[Path], name: str, prompt: str, chosen: str, rejected: s
         found[reason] += 1
         return pair
 
-    return examples(files, name, convert), dict(found)
+    return examples(files, name, convert, reading), dict(found)
 
 
 def _pair(row: Row, fields: tuple[str, str, str], where: str) -> tuple[str, Row | None]:
@@ -43,11 +45,10 @@ def _pair(row: Row, fields: tuple[str, str, str], where: str) -> tuple[str, Row 
     if not is_chat(row.get(chosen)):
         asked, better, worse = (text(row, field, where) for field in fields)
     else:
-        (asked, better, goes_on), (other, worse, goes_on_too) = (
-            first_exchange(_turns(row, prompt, field), field, where) for field in (chosen, rejected)
-        )
-        if goes_on or goes_on_too:
+        one, two = (first_exchange(_turns(row, prompt, field), field, where) for field in (chosen, rejected))
+        if one.further or two.further:
             return "several_turns", None
+        asked, other, better, worse = one.prompt(), two.prompt(), one.response, two.response
         if asked != other:
             return "other_prompt", None
     if better == worse:

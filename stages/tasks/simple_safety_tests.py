@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.tasks.files import examples
-from stages.tasks.jsonl import text
+from stages.tasks.files import Reading, examples
+from stages.tasks.rows import text
 
 Row = dict[str, Any]
 PROMPT_KEYS = ("prompts_final", "prompt")  # of the published CSV, and of the Hub's rows
 
 
-def load(files: Sequence[Path], name: str) -> list[Row]:
+def load(files: Sequence[Path], name: str, reading: Reading | None = None) -> list[Row]:
     """EXAMPLES rows from rows of `id`, `harm_area` and `prompts_final` (or `prompt`). Raises DataError."""
 
     def convert(row: Row, where: str) -> Row:
@@ -27,4 +27,4 @@ def load(files: Sequence[Path], name: str) -> list[Row]:
             "response": None,
         }
 
-    return examples(files, name, convert)
+    return examples(files, name, convert, reading)

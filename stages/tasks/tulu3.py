@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.records import DataError
-from stages.tasks.files import examples
-from stages.tasks.jsonl import text
+from stages.tasks.chat import first_exchange
+from stages.tasks.files import Reading, examples
 from stages.tasks.labels import labelled_row
+from stages.tasks.rows import BadRow
 
 
-def load(files: Sequence[Path], name: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def load(
+    files: Sequence[Path], name: str, reading: Reading | None = None
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """EXAMPLES rows with responses in r1_zero form, and how many labels were found in which way (`none`: left out).
 
     Raises DataError naming file and line.
@@ -26,19 +28,12 @@ def load(files: Sequence[Path], name: str) -> tuple[list[dict[str, Any]], dict[s
     def convert(row: dict[str, Any], where: str) -> dict[str, Any] | None:
         return labelled_row(*_turns(row, where), found)
 
-    return examples(files, name, convert), dict(found)
+    return examples(files, name, convert, reading), dict(found)
 
 
 def _turns(row: dict[str, Any], where: str) -> tuple[str, str]:
-    """Question and solution of a chat; a system message in front of them is left out."""
-    messages = row.get("messages")
-    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        raise DataError(f"{where}: field 'messages' must be a list of objects with `role` and `content`")
-    roles = [text(message, "role", where) for message in messages]
-    if roles not in (["user", "assistant"], ["system", "user", "assistant"]):
-        raise DataError(
-            f"{where}: messages by {', '.join(roles) or 'nobody'}; one of user and one of assistant are needed, "
-            "because an example is one question and one solution"
-        )
-    question, solution = (text(message, "content", where) for message in messages[-2:])
-    return question, solution
+    """Question and solution of a chat of one exchange; a system message stands before the question. Raises BadRow."""
+    exchange = first_exchange(row.get("messages"), "messages", where)
+    if exchange.further:
+        raise BadRow(where, "a chat of several turns", ", and an example is one question and one solution")
+    return exchange.prompt(), exchange.response

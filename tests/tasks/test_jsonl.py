@@ -8,21 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.records import EXAMPLES, DataError, read_table, table, write_table
-from stages.tasks.jsonl import load, read_objects
+from stages.tasks.files import read_objects
+from stages.tasks.jsonl import load
 
 GOOD = b'{"question": "1+1?", "answer": "2"}'
 
 
 def read(path, content: bytes, **fields):
     path.write_bytes(content)
-    return load(path, "mine", **({"question": "question", "answer": "answer"} | fields))
+    return load([path], "mine", **({"question": "question", "answer": "answer"} | fields))
 
 
-def test_rows_are_numbered_by_their_lines_blank_ones_counted(tmp_path):
+def test_rows_are_numbered_as_they_come(tmp_path):
     rows = read(tmp_path / "a.jsonl", GOOD + b"\n\n" + GOOD.replace(b"1+1", b"2+2") + b"\r\n")
     assert rows == [
         {"example_id": "mine-000001", "question": "1+1?", "ground_truth": "2", "response": None},
-        {"example_id": "mine-000003", "question": "2+2?", "ground_truth": "2", "response": None},
+        {"example_id": "mine-000002", "question": "2+2?", "ground_truth": "2", "response": None},
     ]
 
 
@@ -71,7 +72,10 @@ SECOND_LINE_FAULTS = {
     "cut short": (GOOD[:-1], "not JSON"),
     "two objects": (GOOD + GOOD, "not JSON .Extra data, column 36."),
     "no object": (b'["question", "answer"]', "not a JSON object but"),
-    "NaN": (b'{"question": "a", "answer": NaN}', "NaN is no JSON number"),
+    "NaN": (b'{"question": "a", "answer": NaN}', "field .answer. is no finite number .got nan."),
+    "infinity": (b'{"question": "a", "answer": -Infinity}', "field .answer. is no finite number .got -inf."),
+    "more than a float holds": (b'{"question": "a", "answer": 1e999}', "field .answer. is no finite number .got inf."),
+    "a key twice": (b'{"question": "a", "answer": "1", "answer": "2"}', "key 'answer' is there twice in one object"),
     "endless digits": (b'{"question": "a", "answer": ' + b"9" * 5000 + b"}", "not usable JSON"),
     "deep nesting": (b"[" * 200_000, "not usable JSON"),
     "latin-1": ('{"question": "é", "answer": "2"}'.encode("latin-1"), r"not UTF-8 \(byte 15 of the line\)"),
@@ -106,7 +110,10 @@ def test_a_response_asked_for_must_be_there(tmp_path):
 
 def test_two_rows_of_one_id_are_refused(tmp_path):
     line = GOOD.replace(b"{", b'{"id": 3, ')
-    with pytest.raises(DataError, match=r"a\.jsonl:3: id '3' is that of line 1 as well; make 'id' unique"):
+    with pytest.raises(
+        DataError,
+        match=r"a\.jsonl:3: its id is that of another row: '3' is that of .*a\.jsonl:1 as well; make 'id' unique",
+    ):
         read(tmp_path / "a.jsonl", line + b"\n" + GOOD + b"\n" + line)
 
 
@@ -130,9 +137,9 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, name):
 
 def test_no_file_and_a_folder(tmp_path):
     with pytest.raises(DataError, match="absent: no such file; paths are relative to"):
-        load(tmp_path / "absent", "mine", "question", "answer")
+        load([tmp_path / "absent"], "mine", "question", "answer")
     with pytest.raises(DataError, match=r"cannot be read \(Is a directory\)"):
-        load(tmp_path, "mine", "question", "answer")
+        load([tmp_path], "mine", "question", "answer")
 
 
 def test_reading_gives_line_numbers(tmp_path):

@@ -31,7 +31,7 @@ def test_outputs_of_two_generators_are_no_baseline(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[{]", r"a\.json: begins like a JSON array and is none"),
+        ("[{]", r"a\.json: not JSON .*it begins like a JSON array"),
         ("[1]", r"a\.json:1: not a JSON object but 1"),
         ("[]", "no examples in it"),
         ('[{"instruction": "x"}]', r"a\.json:1: field 'output' is missing"),
@@ -62,7 +62,10 @@ def test_simple_safety_tests_keep_their_id_and_harm_area(tmp_path):
         (HEADER + "sst_1,Scams\n", r"s\.csv:2: 2 cells under 5 names"),
         (HEADER + "sst_1,,1,x,How?\n", r"s\.csv:2: field 'harm_area' is empty"),
         ("id,harm_area,text\nsst_1,Scams,How?\n", r"s\.csv:2: field 'prompts_final' is missing"),
-        (HEADER + "sst_1,Scams,1,x,How?\n" * 2, r"s\.csv:3: id 'sst_1' is that of .*s\.csv:2 as well"),
+        (
+            HEADER + "sst_1,Scams,1,x,How?\n" * 2,
+            r"s\.csv:3: its id is that of another row: 'sst_1' is that of .*s\.csv:2 as well",
+        ),
     ],
 )
 def test_tables_that_cannot_be_used_are_named(tmp_path, text, message):

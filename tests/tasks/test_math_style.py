@@ -76,7 +76,7 @@ def test_several_files_are_one_dataset(tmp_path):
         ({"problem": "a", "answer": " "}, {}, "field 'answer' is empty"),
         ({"problem": "a", "answer": "2"}, {"responses": True}, "field 'solution' is missing"),
         ({"problem": "a", "answer": "2"}, {"levels": [1]}, "field 'level' is missing"),
-        ({"problem": "a", "answer": "2", "level": "hard"}, {"levels": [1]}, "level 'hard' is neither a number nor"),
+        ({"problem": "a", "answer": "2", "level": "hard"}, {"levels": [1]}, "the level is neither a number nor"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named(tmp_path, row, options, message):
@@ -96,5 +96,8 @@ def test_two_rows_of_one_id_are_refused(tmp_path):
     files = write(tmp_path / "a.jsonl", GOOD | {"unique_id": "x"}) + write(
         tmp_path / "b.jsonl", GOOD | {"unique_id": "x"}
     )
-    with pytest.raises(DataError, match=r"b\.jsonl:1: id 'x' is that of .*a\.jsonl:1 as well; make 'unique_id' unique"):
+    with pytest.raises(
+        DataError,
+        match=r"b\.jsonl:1: its id is that of another row: 'x' is that of .*a\.jsonl:1 as well; make 'unique_id' unique",
+    ):
         load(files, "m")

@@ -29,15 +29,19 @@ def loaded(tmp_path, *rows, fields=("prompt", "chosen", "rejected")):
         {"chosen": [ASKED, YES], "rejected": [ASKED, NO]},
         {"prompt": "Is it?", "chosen": [ASKED, YES], "rejected": [ASKED, NO], "score": 3},
         {"prompt": [ASKED], "chosen": [YES], "rejected": [NO]},
-        {"prompt": [said("system", "Be short."), ASKED], "chosen": [YES], "rejected": [NO]},
     ],
-    ids=["text", "chats", "chats beside their prompt", "chats after their prompt", "with a system's message"],
+    ids=["text", "chats", "chats beside their prompt", "chats after their prompt"],
 )
 def test_a_pair_in_any_of_the_usual_forms(tmp_path, row):
     rows, found = loaded(tmp_path, row)
     assert rows == [{"example_id": "mine-000001", **PAIR}]
     assert found == {"kept": 1}
     assert table(rows, DATASETS["preferences"]).num_rows == 1
+
+
+def test_a_system_s_message_stays_in_the_prompt(tmp_path):
+    rows, _ = loaded(tmp_path, {"prompt": [said("system", "Be short."), ASKED], "chosen": [YES], "rejected": [NO]})
+    assert rows[0]["prompt"] == "Be short.\n\nIs it?"
 
 
 def test_fields_of_any_name(tmp_path):

@@ -24,7 +24,7 @@ def test_the_fixture_by_hand():
     assert [row["ground_truth"] for row in rows] == ["54", r"\frac{3}{2}", "12", "32 litres"]
     assert rows[2] == {
         "example_id": "own_math_3",
-        "question": "Differentiate x^3 at x = 2.",
+        "question": "You are a careful tutor.\n\nDifferentiate x^3 at x = 2.",
         "ground_truth": "12",
         "response": " The derivative is $3x^2$.\nAt $x = 2$ it is therefore $12$. </think> <answer> 12 </answer>",
     }
@@ -41,14 +41,17 @@ def test_every_response_is_graded_right():
         ({"id": "a", "prompt": "x"}, "field 'messages' must be a list of objects"),
         ({"id": "a", "messages": "x"}, "field 'messages' must be a list of objects"),
         ({"id": "a", "messages": ["x"]}, "field 'messages' must be a list of objects"),
-        ({"id": "a", "messages": [{"role": "user"}]}, "messages by user; one of user and one of assistant"),
-        ({"id": "a", "messages": []}, "messages by nobody"),
+        (
+            {"id": "a", "messages": [{"role": "user"}]},
+            "field .content. is missing|field .role. is missing|a chat by user",
+        ),
+        ({"id": "a", "messages": []}, "a chat by nobody"),
         ({"id": "a", "messages": [{"content": "x"}]}, "field 'role' is missing"),
         (
             chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")),
-            "messages by user, assistant, user",
+            "a chat of several turns",
         ),
-        (chat(("assistant", "a"), ("user", "b")), "messages by assistant, user"),
+        (chat(("assistant", "a"), ("user", "b")), "a chat by assistant, user"),
         (chat(("user", ""), ("assistant", "b")), "field 'content' is empty"),
         (chat(("user", "a"), ("assistant", None)), "field 'content' must be a string .got null."),
     ],
