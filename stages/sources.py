@@ -146,7 +146,7 @@ class Countdown(DatasetFiles):
     rewards: ClassVar[tuple[RewardName, ...]] = ("r1_zero", "question_only")  # a verifier checks what they find
 
     source: Literal["countdown"]
-    part: Literal["train", "validation"] | None = None
+    part: Literal["train", "validation", "test"] | None = None
     size: Positive | None = None
     seed: int = 0
     n_numbers: Annotated[int, Field(ge=2, le=6)] = 3
@@ -170,7 +170,7 @@ class ReasoningGym(Source):
 
     source: Literal["reasoning_gym"]
     dataset: str
-    split: Literal["train", "validation"]
+    split: Literal["train", "validation", "test"]
     size: Positive
     seed: int = 0
 

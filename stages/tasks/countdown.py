@@ -69,7 +69,7 @@ def generate(
 
 
 def part_of(numbers: Sequence[int], target: int) -> Split:
-    """One problem in eight is for validation, whatever the order of its numbers."""
+    """One problem in sixteen is for validation, one for the test, whatever the order of its numbers."""
     return split_of(f"{sorted(numbers)} {target}")
 
 

@@ -38,7 +38,8 @@ def test_of_a_chat_the_first_exchange_is_taken_and_the_rest_counted(tmp_path):
     assert {row["response"] for row in rows} == {"assistant says"}
     assert found == {"whole": 2, "further": 1, "kept": 1}
     assert chat.told(found) == (
-        "1 of 3 chats go on after their first exchange, which is taken; 1 prompts have their system message or input in them"
+        "1 of 3 chats go on after their first exchange, which is taken; "
+        "1 prompts have their system message or input in them"
     )
 
 
@@ -86,7 +87,7 @@ def test_a_few_rows_that_cannot_be_used_are_left_out_and_counted_by_reason(tmp_p
     }
     assert reading.first == [f"{files[0]}:98: field 'content' is empty; fill it or remove the line"]
     with pytest.raises(
-        DataError, match=r":98: .*\(3 of 100 rows cannot be used: .*; max_left_out allows a share of 0.02\)"
+        DataError, match=r":98: .*\(3 of 100 rows cannot be used: .*max_left_out allows a share of 0.02\)"
     ):
         chat.load(files, "mine", "", "", "messages", reading=Reading(max_left_out=0.02))
 

@@ -251,10 +251,12 @@ def test_parts_of_a_file_share_nothing_and_size_takes_the_first(tmp_path):
     rows = [{"nums": [generator.randrange(1, 50) for _ in range(3)], "target": 10} for _ in range(200)]
     (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
     files = [tmp_path / "c.jsonl"]
-    whole, train, validation = (countdown.load(files, "c", part) for part in (None, "train", "validation"))
+    whole, train, validation, test = (
+        countdown.load(files, "c", part) for part in (None, "train", "validation", "test")
+    )
     assert len(whole) == 200
-    assert sorted(train + validation, key=lambda row: row["example_id"]) == whole
-    assert 5 < len(validation) < 60
+    assert sorted(train + validation + test, key=lambda row: row["example_id"]) == whole
+    assert all(2 < len(held_out) < 40 for held_out in (validation, test))
     assert countdown.load(files, "c", "train", size=7) == train[:7]
     assert countdown.part_of([1, 2, 3], 6) == countdown.part_of([3, 1, 2], 6)
 

@@ -112,7 +112,7 @@ def test_two_rows_of_one_id_are_refused(tmp_path):
     line = GOOD.replace(b"{", b'{"id": 3, ')
     with pytest.raises(
         DataError,
-        match=r"a\.jsonl:3: its id is that of another row: '3' is that of .*a\.jsonl:1 as well; make 'id' unique",
+        match=r"a\.jsonl:3: its id is .*: '3' is that of .*a\.jsonl:1 as well; make 'id' unique",
     ):
         read(tmp_path / "a.jsonl", line + b"\n" + GOOD + b"\n" + line)
 

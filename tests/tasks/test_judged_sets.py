@@ -64,7 +64,7 @@ def test_simple_safety_tests_keep_their_id_and_harm_area(tmp_path):
         ("id,harm_area,text\nsst_1,Scams,How?\n", r"s\.csv:2: field 'prompts_final' is missing"),
         (
             HEADER + "sst_1,Scams,1,x,How?\n" * 2,
-            r"s\.csv:3: its id is that of another row: 'sst_1' is that of .*s\.csv:2 as well",
+            r"s\.csv:3: its id is .*: 'sst_1' is that of .*s\.csv:2",
         ),
     ],
 )

@@ -98,6 +98,6 @@ def test_two_rows_of_one_id_are_refused(tmp_path):
     )
     with pytest.raises(
         DataError,
-        match=r"b\.jsonl:1: its id is that of another row: 'x' is that of .*a\.jsonl:1 as well; make 'unique_id' unique",
+        match=r"b\.jsonl:1: its id is .*: 'x' is that of .*a\.jsonl:1 as well; make 'unique_id'",
     ):
         load(files, "m")
