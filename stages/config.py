@@ -91,7 +91,8 @@ class Evaluation(Sampled):
 class EarlyEnd(Strict):
     """When a run has failed: it ends there with the reason, which is its result. None switches a rule off.
 
-    A loss or gradient that is not finite always ends a run.
+    A loss or gradient that is not finite always ends a run. `token_entropy_below` (nats) is of sampled tokens: those of
+    the newest rollouts, or, where training samples none, of the newest validation.
     """
 
     gradient_norm_above: Annotated[float, Field(gt=0)] | None = 1.0e3
