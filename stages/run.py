@@ -33,6 +33,7 @@ from stages.policy.loading import DTYPES, save_policy
 from stages.policy.optimizer import make_optimizer, scheduled, step_optimizer
 from stages.policy.processes import leads, share
 from stages.policy.taken import taken
+from stages.policy.tokenization import prompt_ids
 from stages.store import State, new_directory, provenance, write_json
 
 Row = dict[str, Any]
@@ -101,7 +102,7 @@ class Run:
         return time.monotonic() - self.began
 
     def tokenize(self, text: str) -> list[int]:
-        return self.tokenizer(text).input_ids
+        return prompt_ids(self.tokenizer, text)
 
     def sample(
         self, examples: list[Row], clock: Clock, *, rollout_batch: int | None, group_size: int, seed_step: int

@@ -44,6 +44,7 @@ def main(
     from stages.engines.rollouts import sample_rows
     from stages.policy.loading import load_tokenizer
     from stages.policy.taken import taken
+    from stages.policy.tokenization import prompt_ids
 
     began = time.monotonic()
     with State(state, {**plan, "start": stamp(model)}) as held:
@@ -56,7 +57,7 @@ def main(
             with clock(parts.last()):
                 rows = sample_rows(
                     engine,
-                    lambda text: tokenizer(text).input_ids,
+                    lambda text: prompt_ids(tokenizer, text),
                     chunk,
                     settings,
                     step=0,

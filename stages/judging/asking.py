@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from stages.policy.tokenization import prompt_ids
 from stages.records import DataError
 
 FOLDER = Path(__file__).parent / "prompts"
@@ -55,7 +56,7 @@ def tokens_of(tokenizer: Tokenizer, text: str) -> list[int]:
     judge's name, is read as the characters that it is.
     """
     if tokenizer.chat_template is None:
-        return list(tokenizer(text, split_special_tokens=True).input_ids)
+        return prompt_ids(tokenizer, text, split_special_tokens=True)
     message = [{"role": "user", "content": _CONTENT}]
     around = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
     before, found, after = around.partition(_CONTENT)

@@ -1,7 +1,7 @@
 """Prompt and response to token ids, with the boundary between them kept."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,6 +14,17 @@ class Tokenizer(Protocol):
     eos_token_id: int | None
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
+
+
+def prompt_ids(tokenizer: Any, text: str, **options: Any) -> list[int]:
+    """Token ids of a prompt, with what the tokenizer puts before a text (BOS) and without what it puts after one.
+
+    Some tokenizers close every text with an end token; a response would then begin after its end.
+    """
+    ids, bare = tokenizer(text, **options).input_ids, tokenizer(text, add_special_tokens=False, **options).input_ids
+    after = (at for at in range(len(ids) - len(bare) + 1) if bare and ids[at : at + len(bare)] == bare)
+    start = next(after, None)
+    return list(ids) if start is None else list(ids[: start + len(bare)])
 
 
 def tokenize_prompt_and_output(

@@ -1,7 +1,11 @@
+import copy
+
 import pytest
 import torch
+from tokenizers import processors
 
-from stages.policy.tokenization import pad_prompts_and_outputs, tokenize_prompt_and_output
+from stages.policy.tokenization import pad_prompts_and_outputs, prompt_ids, tokenize_prompt_and_output
+from tests import tiny
 
 
 class Characters:
@@ -58,3 +62,16 @@ def test_what_cannot_be_tokenized_is_named():
         tokenize_prompt_and_output([], [], Characters())
     with pytest.raises(ValueError, match="neither a pad nor an eos token"):
         tokenize_prompt_and_output(["a"], ["c"], Characters(eos_token_id=None))
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"), [("$A", False), ("$A {end}", False), ("{end} $A", True), ("{end} $A {end}", True)]
+)
+def test_a_prompt_keeps_what_a_tokenizer_puts_before_it_and_not_what_it_puts_after_it(form, begins):
+    words = copy.deepcopy(tiny.tokenizer())
+    end, bare = words.eos_token, tiny.tokenizer()("2 + 2?").input_ids
+    words.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=form.format(end=end), special_tokens=[(end, words.eos_token_id)]
+    )
+    assert prompt_ids(words, "2 + 2?") == [words.eos_token_id] * begins + bare
+    assert prompt_ids(words, f"2 + 2?{end}")[-1] == words.eos_token_id  # one that the prompt itself spells out
