@@ -84,6 +84,27 @@ def test_gold_line(answer, gold):
     assert parse_gsm8k_response(answer) == gold
 
 
+NOT_ONE_NUMBER = [
+    "1/2",
+    "12 (not 13)",
+    "3:45",
+    "5 x 10^3",
+    "1e3",
+    r"\frac{1}{2}",
+    "2 1/2",
+    "1 000",
+    "12%",
+    "1,00",
+    "--5",
+]
+
+
+@pytest.mark.parametrize("line", NOT_ONE_NUMBER)
+def test_a_gold_line_is_read_whole_or_refused(line):
+    with pytest.raises(ValueError, match="not one number"):
+        gsm8k_gold(f"So:\n#### {line}")
+
+
 @pytest.mark.parametrize("answer", ["18", "#### ", "#### none", "the #### 18"])
 def test_a_solution_without_a_gold_line_is_an_error(answer):
     with pytest.raises(ValueError, match="####"):
