@@ -40,6 +40,7 @@ def _source(name: str, values: dict[str, Any]) -> Any:
 
 def _faults(name: str, data: Datasets) -> Iterator[str]:
     source = data[name]
+    yield from braces(f"data.{name}.path", getattr(source, "path", None))
     if isinstance(source, ReasoningGym) and (fault := reasoning_gym_answers.fault(source.dataset)) is not None:
         yield f"data.{name}.dataset: {fault}"
     if isinstance(source, Curated):
@@ -111,6 +112,12 @@ def has_responses(name: str, data: Datasets) -> bool:
 def with_responses(data: Datasets) -> str:
     names = [name for name in data if has_responses(name, data)]
     return f"those that do: {', '.join(names) or 'none (see source arithmetic_traces, or jsonl with response)'}"
+
+
+def braces(key: str, path: str | None) -> Iterator[str]:
+    """The fault of a path that Snakemake would fill in like a wildcard, once jobs are planned."""
+    if path is not None and ("{" in path or "}" in path):
+        yield f"{key}: a path cannot hold braces, which Snakemake reads as wildcards (got {path!r}); rename it"
 
 
 def absent(key: str, path: str) -> str | None:

@@ -143,6 +143,7 @@ def _name_faults(layout: Layout) -> Iterator[str]:
 
 def _model_faults(model: ModelSource) -> Iterator[str]:
     """Of a folder that is there; one that is missing stops the jobs that read it, not the plan."""
+    yield from datasets.braces("model.path", model.path)
     if model.path is None or not (folder := Path(model.path)).exists():
         return
     if not folder.is_dir():

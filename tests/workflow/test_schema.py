@@ -33,6 +33,8 @@ def test_the_results_folder_may_end_in_a_slash():
             {"data": {"x": {"source": "jsonl", "path": ""}}},
             "data.x.path: String should have at least 1 character (got '')",
         ),
+        ({"data": {"x": {"source": "gsm8k", "path": "a{x}.jsonl"}}}, "data.x.path: a path cannot hold braces, which"),
+        ({"model": {"path": "a}b"}}, "model.path: a path cannot hold braces, which Snakemake reads as wildcards"),
         (
             {"model": {"path": __file__}},
             f"model.path: {__file__} is a file; give the folder that save_pretrained wrote",
