@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -99,6 +101,7 @@ def say(text: str) -> None:
 def run(app: Callable[[], Any]) -> None:
     """Run a stage's command line: SIGTERM unwinds it, an expected error is one readable message and status 1."""
     exit_on_sigterm()
+    _head_attempt()
     try:
         app()
     except (ConfigError, DataError, StateError) as error:
@@ -107,6 +110,12 @@ def run(app: Callable[[], Any]) -> None:
         if (told := _refused(error)) is None:
             raise
         _end(f"{told}. The same command then goes on where this one ended")
+
+
+def _head_attempt() -> None:
+    """In a log that holds an earlier attempt, which another process may even be writing: where this one begins."""
+    if not sys.stderr.isatty() and stat.S_ISREG(os.fstat(2).st_mode) and os.fstat(2).st_size > 0:
+        CONSOLE.print(f"\n── {datetime.now():%Y-%m-%d %H:%M:%S}, process {os.getpid()} ──", markup=False)
 
 
 def _refused(error: Exception) -> str | None:

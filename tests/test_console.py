@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 from safetensors import SafetensorError
@@ -119,3 +121,14 @@ def test_no_text_commands_the_terminal(capsys, monkeypatch):
     assert "\x1b[2J" not in written
     assert "\x1b[31m" in written or "\x1b[1;31m" in written
     assert ours.count(r"\x1b]52;c;ZWNobw==\x1b\b\x1b[2J\u202ecod.exe\x00\x9b31m") >= 2
+
+
+def test_a_log_keeps_what_an_earlier_attempt_or_another_process_writes(tmp_path):
+    program = "from stages.console import run, say; run(lambda: say('hello'))"
+    log = tmp_path / "a.log"
+    for _ in range(2):
+        with open(log, "a") as file:
+            subprocess.run([sys.executable, "-c", program], stderr=file, check=True)
+    first, blank, heading, second = log.read_text().splitlines()
+    assert (first, blank, second) == ("hello", "", "hello")
+    assert re.fullmatch(r"── \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, process \d+ ──", heading)

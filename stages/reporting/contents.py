@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -180,7 +180,10 @@ class Report:
         graded = [one for one in self.evaluations if one.graded]
         if found := self.tested:
             return tested.rungs(list(found.values()), self.tests, graded)
-        measured = {one.name: ladder.from_evaluation(one.name, one.values, one.metrics, one.rows) for one in graded}
+        ends = {one.name: ladder.end(one.order[0]) for one in self.experiments}
+        measured = {
+            one.name: replace(tested.rung_of(one), note=ends.get(one.values.get("model", ""), "")) for one in graded
+        }
         of_base = [one.name for one in graded if one.values.get("model", "base") == "base"]
         answering = [one for one in self.experiments if one.measure == ANSWERS]
         return [

@@ -96,6 +96,12 @@ def place(order: Sequence[Configuration]) -> str:
     return f"best of {len(order)}" if ranked(order)[0] is order[0] else f"passed on of {len(order)}, undecided"
 
 
+def end(one: Configuration) -> str:
+    """How the run whose policy is passed on ended, where it did not finish: `its run diverged`."""
+    run = one.runs[0]
+    return "" if run.status == "finished" else f"its run {run.status}"
+
+
 def _seeds(one: Configuration) -> str:
     return "1 seed" if len(one.runs) == 1 else f"{len(one.runs)} seeds"
 

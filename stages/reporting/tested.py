@@ -90,7 +90,7 @@ def _named(one: Evaluated, experiment: Experiment) -> Rung:
         rung_of(one),
         name=experiment.name if label == "single configuration" else f"{experiment.name}: {label}",
         kind=KINDS.get(experiment.stage, experiment.stage),
-        note=f"{note} ({', '.join(filter(None, [wording.seeds(best), many]))})",
+        note=f"{note} ({', '.join(filter(None, [wording.seeds(best), many, ladder.end(best)]))})",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -136,3 +137,11 @@ def test_what_judges_decide_stands_side_by_side_too():
     found = tested.before_and_after(tuned, [base, tuned])
     assert len(found.stories.chosen) == 4
     assert "6 ungraded (to be read: nothing graded it)" in found.sentence
+
+
+def test_a_policy_whose_run_diverged_is_told_where_it_was_measured():
+    broken = experiment("low", {"r1_zero": 0.4})
+    runs = tuple(replace(run, status="diverged") for run in broken.order[0].runs)
+    broken.order = [replace(broken.order[0], runs=runs)]
+    (found,) = tested.tested(TESTS, EVALUATIONS, [broken])
+    assert found.rung.note.endswith("its run diverged)")

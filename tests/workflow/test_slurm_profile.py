@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
+import pytest
 import yaml
 
 from tests.workflow.conftest import ROOT, Tree
@@ -45,3 +47,11 @@ def test_results_of_another_preset_are_not_overwritten(fresh: Tree):
     refused = fresh.refusal("--profile", "profiles/slurm", "results/grpo_lr_sweep")
     assert "--config results=results-math_1.5b" in refused
     assert "mv results results-cpu_ladder-old" in refused
+
+
+@pytest.mark.skipif(shutil.which("sbatch") is not None, reason="Slurm is here")
+def test_without_slurm_nothing_is_submitted_claimed_or_removed(fresh: Tree):
+    refused = fresh.snakemake("--executor", "slurm", "--jobs", "2", "--configfile=config.yaml")
+    assert refused.returncode != 0
+    assert "there is no sbatch here; run it where Slurm's commands are" in refused.stdout
+    assert not (fresh / "results").exists()

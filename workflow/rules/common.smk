@@ -2,11 +2,13 @@
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
 from snakemake.logging import logger
 from snakemake.settings.enums import RerunTrigger
+from snakemake_interface_common.exceptions import WorkflowError
 
 from stages import hardware
 from stages.strict import read_spec
@@ -80,6 +82,15 @@ def spec_text(build):
     return lambda wildcards: json.dumps(spec_of(build, wildcards), sort_keys=True)
 
 
+def refuse_missing_slurm():
+    """Before anything is claimed or submitted: Snakemake would try every job, and remove what its last one had made."""
+    if workflow.executor_plugin.name == "slurm" and shutil.which("sbatch") is None:
+        raise WorkflowError(
+            "profile slurm: there is no sbatch here; run it where Slurm's commands are (a login node), or leave --profile "
+            "out and give --cores to run on this machine"
+        )
+
+
 def spec_file(path, build):
     """Input function: the specification file of a job, brought up to date when jobs are about to run.
 
@@ -97,6 +108,7 @@ def spec_file(path, build):
             raise specs.planned_anew(target)
         if workflow.executor_plugin is None or workflow.dryrun:
             return []
+        refuse_missing_slurm()
         preset.claim(CONFIG)
         specs.write_if_changed(target, spec)
         # Snakemake lists a folder once and takes what appears in it later for missing: tell it of the new file.
