@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stages.origins import MAX_BYTES, MAX_LEFT_OUT
@@ -219,7 +220,10 @@ def _read_parquet(path: Path, max_bytes: int) -> Numbered:
     """Memory is that of a batch: what a small file unpacks to is counted while it is read."""
     unpacked = done = 0
     try:
-        for batch in pq.ParquetFile(path, page_checksum_verification=True).iter_batches(batch_size=256):
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        if twice := [name for name, count in Counter(file.schema_arrow.names).items() if count > 1]:
+            raise DataError(f"{path}: two columns are named {twice[0]!r}; one of them would be lost, rename it")
+        for batch in file.iter_batches(batch_size=256):
             unpacked += batch.nbytes
             if unpacked > max_bytes:
                 raise too_large(path, max_bytes)
@@ -235,12 +239,15 @@ def _read_parquet(path: Path, max_bytes: int) -> Numbered:
 
 
 def _times_as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dates and times as ISO text, null where Arrow has none: Python's own cannot hold all that a column can."""
+    """Dates and times as ISO text, null where Arrow has none: Python's own cannot hold all that a column can.
+
+    A duration has no such text, and Arrow's is a bare count without its unit: null as well.
+    """
     for index, column in enumerate(batch.schema):
         if pa.types.is_temporal(column.type):
-            try:
+            told = pa.nulls(batch.num_rows, pa.string())
+            if not pa.types.is_duration(column.type):
                 told = batch.column(index).cast(pa.string())
-            except pa.ArrowException:
-                told = pa.nulls(batch.num_rows, pa.string())
+                told = pc.if_else(pc.starts_with(told, "<"), None, told)  # "<value out of range: 4611686018427387904>"
             batch = batch.set_column(index, column.name, told)
     return batch

@@ -46,6 +46,8 @@ def text(row: Object, key: str, where: str, numbers: bool = False) -> str:
         if not math.isfinite(value):
             raise BadRow(where, f"field {key!r} is no finite number", f" (got {value}); fill it or remove the line")
         return str(value)
+    if numbers and isinstance(value, str) and not _finite(value):
+        raise BadRow(where, f"field {key!r} is no finite number", f" (got {value!r:.40}); fill it or remove the line")
     if not isinstance(value, str):
         kinds = "a string or a number" if numbers else "a string"
         raise BadRow(where, f"field {key!r} must be {kinds}", f" (got {shown(value)})")
@@ -54,6 +56,14 @@ def text(row: Object, key: str, where: str, numbers: bool = False) -> str:
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise BadRow(where, f"field {key!r} holds half a surrogate pair", ", which is not text; repair the escape")
     return value
+
+
+def _finite(value: str) -> bool:
+    """False for what CSV and quotes make of a missing number: NaN, inf, 1e999. Text that is no number is not meant."""
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return True
 
 
 def shown(value: Any) -> str:

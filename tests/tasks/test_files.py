@@ -145,3 +145,26 @@ def test_a_response_without_an_answer_is_counted(tmp_path):
     reading = Reading()
     assert len(jsonl.load([tmp_path / "a.json"], "a", "q", None, "r", reading=reading)) == 30
     assert reading.left_out == {"the response holds no <answer>": 1}
+
+
+@pytest.mark.parametrize("cell", ["NaN", "nan", "-inf", "Infinity", "1e999"])
+def test_text_that_stands_for_no_number_is_no_reference(tmp_path, cell):
+    (tmp_path / "a.csv").write_text(f"problem,expected_answer\na?,{cell}\n")
+    with pytest.raises(DataError, match="field 'expected_answer' is no finite number"):
+        loaded(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.duration("s")])
+def test_a_time_without_exact_text_is_no_reference(tmp_path, kind):
+    table = pa.table({"problem": ["a?"], "expected_answer": pa.array([2**62], kind)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="field 'expected_answer' must be a string or a number"):
+        loaded(tmp_path / "a.parquet")
+
+
+def test_two_parquet_columns_of_one_name_are_refused(tmp_path):
+    columns = [pa.array([cell]) for cell in ("a?", "1", "2")]
+    names = ["problem", "expected_answer", "expected_answer"]
+    pq.write_table(pa.Table.from_arrays(columns, names=names), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="two columns are named 'expected_answer'"):
+        loaded(tmp_path / "a.parquet")
