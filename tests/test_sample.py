@@ -114,14 +114,27 @@ def test_an_engine_that_is_not_installed_is_told_before_anything_is_loaded(folde
         run(folder, compute={"engine": "vllm"})
 
 
-def test_a_policy_whose_log_probs_are_not_finite_ends_the_evaluation(folder):
-    """Its weights are finite, and what it computes of them is not."""
+def broken_in_effect(folder):
+    """A policy whose weights are finite, and what it computes of them is not."""
     import torch
 
     model = qwen()
     with torch.no_grad():
         model.model.norm.weight.fill_(3e38)
     save_policy(model, tokenizer(), folder / "model")
+
+
+def test_a_policy_whose_log_probs_are_not_finite_is_refused_when_it_is_opened(folder):
+    broken_in_effect(folder)
+    with pytest.raises(DataError, match=r"cannot be sampled from .*: its own log-probs are not finite"):
+        run(folder)
+    assert not (folder / "rollouts.parquet").exists()
+
+
+def test_log_probs_that_are_not_finite_end_an_evaluation(folder, monkeypatch):
+    """On what only some prompt brings about; the check at opening, which asks others, saw nothing."""
+    broken_in_effect(folder)
+    monkeypatch.setattr("stages.engines.transformers.check_sampling", lambda engine: None)
     with pytest.raises(DataError, match=r"model: sampler_log_probs is -?(nan|inf) in a response to example"):
         run(folder)
     assert not (folder / "rollouts.parquet").exists()

@@ -40,10 +40,14 @@ def prompts_of(model: PreTrainedModel, room: int) -> list[list[list[int]]]:
 
 
 def own_log_probs(model: PreTrainedModel, prompt: Sequence[int], response: Sequence[int]) -> Tensor:
-    """Of each token of the response, by the model's own forward pass over this one sequence; float32."""
+    """Of each token of the response, by the model's own forward pass over this one sequence; float32. Raises DataError
+    where they are not finite."""
     ids = torch.tensor([[*prompt, *response]], device=model.device)
     logits = model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1].float()
-    return torch.log_softmax(logits, -1).gather(-1, ids[0, len(prompt) :, None])[:, 0]
+    own = torch.log_softmax(logits, -1).gather(-1, ids[0, len(prompt) :, None])[:, 0]
+    if not own.isfinite().all():
+        raise DataError("its own log-probs are not finite, as where weights have diverged")
+    return own
 
 
 def gap(found: Tensor, own: Tensor, dtype: torch.dtype) -> float:
