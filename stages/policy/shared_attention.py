@@ -30,6 +30,7 @@ WITHOUT_EFFECT = {
     "is_causal",
     "output_attentions",
     "output_hidden_states",
+    "output_router_logits",
 }
 
 
