@@ -142,7 +142,7 @@ def render(found: dict[str, Verdict | str]) -> str:
         "tiny and random, sampled",
         "from by engine transformers and scored, with sequences longer than windows, bounds and scales",
         "that matter. Every log-prob of one that works is within 1e-3 nats of `log_softmax(model(ids).logits)` of",
-        f"its sequence alone. Of {len(rows)} that could be built, {works} work; {len(rows) - works} are refused in one line.",
+        f"sequence. Of {len(rows)} that could be built, {works} work; {len(rows) - works} are refused in one line.",
         "",
         "`shared`: prompts run once for all of their responses, where no window is shorter than the sequence. `plain`:",
         "every response runs with a prompt of its own. What is not shared is plain by itself, which is slower.",
