@@ -140,9 +140,9 @@ def render(found: dict[str, Verdict | str]) -> str:
         "",
         f"Made by `python -m benchmarks.models` from Transformers {transformers.__version__}: causal language models, "
         "tiny and random, sampled",
-        "from by engine transformers and scored, with sequences longer than windows, bounds and scales",
+        "from by engine transformers and scored, with long sequences, bounds and scales",
         "that matter. Every log-prob of one that works is within 1e-3 nats of `log_softmax(model(ids).logits)` of",
-        f"sequence. Of {len(rows)} that could be built, {works} work; {len(rows) - works} are refused in one line.",
+        f"each sequence. Of {len(rows)} that were built, {works} work; {len(rows) - works} are refused in one line.",
         "",
         "`shared`: prompts run once for all of their responses, where no window is shorter than the sequence. `plain`:",
         "every response runs with a prompt of its own. What is not shared is plain by itself, which is slower.",
