@@ -164,7 +164,7 @@ def test_the_reference_is_computed_once_and_survives_a_restart(inputs, tmp_path,
     files = files_of(inputs, tmp_path, "dpo")
     with pytest.raises(Stop):
         run(files, "dpo", stop_before=3)
-    known = json.loads((files.state / "reference.json").read_text())
+    known = json.loads((files.state / "reference.json").read_text())["sets"]
     assert list(map(len, known)) == [10, 6]
 
     scored = []

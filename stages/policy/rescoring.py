@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from stages.config import Grpo
 from stages.policy.processes import dealt, gather
 from stages.policy.scoring import make_sequences, score, template_pays
-from stages.policy.update import Unit, micro_batches, shares, units_of
+from stages.policy.units import Unit, micro_batches, shares, units_of
 
 Row = dict[str, Any]
 

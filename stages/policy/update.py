@@ -9,7 +9,6 @@ learned. It counts as a step all the same, in `step` and in the schedule, and it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,10 +27,9 @@ from stages.config import Grpo
 from stages.policy.optimizer import scheduled, step_optimizer
 from stages.policy.processes import dealt, gather, totals
 from stages.policy.scoring import Sequences, make_sequences, score
-from stages.policy.shared_attention import supported
+from stages.policy.units import Unit, micro_batches, shares, units_of
 
 Row = dict[str, Any]
-Unit = list[Row]  # responses to one prompt that go through the model together
 
 
 def needs_old_log_probs(settings: Grpo) -> bool:
@@ -51,22 +49,6 @@ def signal_of(row: Row, settings: Grpo) -> float:
 def teaches(row: Row, settings: Grpo) -> bool:
     """Whether the row adds anything to the gradient."""
     return bool(signal_of(row, settings) and row["num_response_tokens"])
-
-
-def units_of(rows: Sequence[Row], settings: Grpo) -> list[Unit]:
-    """Rows cut into units of equal size that divide both a group and a micro-batch. Rows of a group are adjacent."""
-    size = math.gcd(settings.group_size, settings.micro_train_batch_size)
-    units = [list(rows[start : start + size]) for start in range(0, len(rows), size)]
-    if any(len({row["example_id"] for row in unit}) > 1 for unit in units):
-        units = [[row] for row in rows]
-    return units
-
-
-def micro_batches(units: list[Unit], rows_each: int) -> list[list[Unit]]:
-    """Units in micro-batches of at most `rows_each` rows; alike lengths go together, to keep padding low."""
-    units = sorted(units, key=lambda unit: max(row["num_response_tokens"] for row in unit))
-    each = max(1, rows_each // len(units[0])) if units else 1
-    return [units[start : start + each] for start in range(0, len(units), each)]
 
 
 @dataclass(frozen=True)
@@ -99,10 +81,6 @@ def to_tensors(units: list[Unit], device: torch.device) -> Batch:
 def per_token(values: Sequence[Sequence[float]], width: int, device: torch.device) -> Tensor:
     """Ragged floats as [B, width], 0 at padding."""
     return torch.tensor([[*row, *[0.0] * (width - len(row))] for row in values], device=device)
-
-
-def shares(model: PreTrainedModel, settings: Grpo) -> bool:
-    return settings.share_prompts and supported(model)
 
 
 def update(

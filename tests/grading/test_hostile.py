@@ -85,7 +85,8 @@ def test_code_in_an_answer_does_nothing(tmp_path, template):
 
 
 def test_the_room_has_no_way_to_run_text():
-    for file in ROOM.glob("*.py"):
+    """But for the process that loads a grader which its user names: that file is the user's code, never a text."""
+    for file in {*ROOM.glob("*.py")} - {ROOM / "reference_worker.py"}:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
