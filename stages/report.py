@@ -104,6 +104,7 @@ def collect(spec: Mapping[str, Any]) -> Report:
         logs=spec.get("logs", {}),
         tests=spec.get("tests", {}),
         overlaps=overlap.overlaps(spec.get("roles", {}), files),
+        left_out={name: records.provenance_of(Path(file)).get("left_out", {}) for name, file in files.items()},
     )
 
 

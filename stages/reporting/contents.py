@@ -147,6 +147,7 @@ class Report:
     logs: Mapping[str, str] = field(default_factory=dict)
     tests: Mapping[str, Sequence[str]] = field(default_factory=dict)  # evaluation -> experiments that it is for
     overlaps: Sequence[Overlap] = ()
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # dataset -> reason -> unusable rows
 
     @property
     def leaks(self) -> list[str]:
@@ -154,8 +155,15 @@ class Report:
         return overlap.warnings(self.overlaps)
 
     @property
-    def shared(self) -> list[str]:
-        return overlap.sentences(self.overlaps)
+    def about_data(self) -> list[str]:
+        """What the table of datasets does not show: rows that could not be used, questions that two of them share."""
+        lacking = [
+            f"Left out of {name}, as rows that cannot be used: "
+            + ", ".join(f"{count} ({reason})" for reason, count in reasons.items())
+            for name, reasons in self.left_out.items()
+            if reasons
+        ]
+        return lacking + overlap.sentences(self.overlaps)
 
     @cached_property
     def tested(self) -> dict[str, Tested]:

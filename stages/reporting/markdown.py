@@ -63,7 +63,7 @@ def report(found: Report) -> str:
     if found.accounts:
         parts += ["## Spent", write_markdown(*hours.table(found.accounts))]
     if found.data:
-        parts += ["## Data", write_markdown(*contents.data_table(found)), *map(cell, found.shared)]
+        parts += ["## Data", write_markdown(*contents.data_table(found)), *map(cell, found.about_data)]
     parts += ["## Provenance", write_markdown(*contents.provenance_table(found))]
     parts += [", ".join(f"{name} {version}" for name, version in found.versions.items())]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"

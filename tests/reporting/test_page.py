@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import html
 import json
 import re
 import subprocess
@@ -34,7 +35,8 @@ def results(tmp_path_factory):
     base = [{"step": s, "kind": "train", "seconds": 2.0 * s, "loss": 5.0 / s} for s in range(1, 30)]
     records.write_table(folder / "base.parquet", records.table(base, METRICS))
     example = {"example_id": "a", "question": "2 + 2?", "ground_truth": "4"}
-    records.write_table(folder / "kept.parquet", records.table([example], EXAMPLES))
+    left_out = {"field 'answer' is empty": 3}
+    records.write_table(folder / "kept.parquet", records.table([example], EXAMPLES), {"left_out": left_out})
     runs = {path: str(folder / "runs" / path) for path in read_json(spec)["runs"]}
     whole = {
         "preset": "cpu_ladder",
@@ -228,3 +230,9 @@ def test_one_score_of_several_responses_has_one_interval(tmp_path):
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert "| eight | 0.500 | 0.150 to 0.850 |" in text
     assert "16 of 32 (50.0 %; 95 % interval over 4 questions 15.0 % to 85.0 %) responses are right" in text
+
+
+def test_rows_that_were_left_out_of_a_dataset_are_told_beside_it(results):
+    said = "Left out of kept, as rows that cannot be used: 3 (field 'answer' is empty)"
+    assert said in (results / "report.md").read_text()
+    assert said in html.unescape((results / "report.html").read_text())
