@@ -253,7 +253,8 @@ class HhPreferences(ReadSource):
 
 class Pairs(DatasetFiles):
     """Preferences of your own: rows of a `prompt`, a `chosen` and a `rejected` response (fields of these names or
-    others), as text, or as chats of one exchange."""
+    others), as text, or as chats of one exchange. A system's message and fields `system` and `input` are kept in the
+    prompt."""
 
     rows: ClassVar[RowKind] = "preferences"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stages.tasks.files import Reading, examples
-from stages.tasks.rows import BadRow, text
+from stages.tasks.rows import BadRow, beside, printable, text
 
 Row = dict[str, Any]
 CONTEXT = ("system", "input")  # fields of a row that a response rests on, beside the prompt, in sets of the Alpaca kind
@@ -62,12 +62,14 @@ def load(
 
 def _exchange(row: Row, prompt: str, response: str, where: str) -> Exchange:
     """The exchange of a row of fields; what stands in fields `system` and `input` belongs to the question."""
-    beside = {
-        key: row[key].strip() for key in CONTEXT if key not in (prompt, response) and isinstance(row.get(key), str)
-    }
-    return Exchange(
-        text(row, prompt, where), text(row, response, where), beside.get("system", ""), beside.get("input", "")
-    )
+    system, given = context_of(row, (prompt, response), where)
+    return Exchange(text(row, prompt, where), text(row, response, where), system, given)
+
+
+def context_of(row: Row, fields: Sequence[str], where: str) -> tuple[str, str]:
+    """What the fields `system` and `input` hold, where they are none of those named for something else."""
+    system, given = ("" if key in fields else beside(row, key, where) for key in CONTEXT)
+    return system, given
 
 
 def is_chat(value: Any) -> bool:
@@ -81,11 +83,10 @@ def first_exchange(turns: Any, field: str, where: str) -> Exchange:
     roles = [text(turn, "role", where).lower() for turn in turns]
     start = roles[:1] == ["system"]
     if roles[start : start + 2] != ["user", "assistant"]:
-        by = ", ".join(roles[:3]) + (", …" if len(roles) > 3 else "") or "nobody"
+        by = ", ".join(map(printable, roles[:3])) + (", …" if len(roles) > 3 else "") or "nobody"
         raise BadRow(where, f"a chat by {by}", "; it must begin with user and assistant")
     question, answer = (text(turn, "content", where) for turn in turns[start : start + 2])
-    said = turns[0].get("content") if start else ""
-    system = text(turns[0], "content", where).strip() if isinstance(said, str) and said.strip() else ""
+    system = beside(turns[0], "content", where) if start else ""
     return Exchange(question, answer, system, further=len(turns) > start + 2)
 
 

@@ -28,7 +28,17 @@ Convert = Callable[[Object, str], Object | None]
 Numbered = Iterator[tuple[int, Object]]
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-GZIP, PARQUET, ZSTD = b"\x1f\x8b", b"PAR1", b"\x28\xb5\x2f\xfd"
+GZIP, PARQUET = b"\x1f\x8b", b"PAR1"
+UNREAD = {  # how files begin that are not read, and what each is
+    b"\x28\xb5\x2f\xfd": "packed by zstd",
+    b"PK\x03\x04": "packed by zip (or a spreadsheet)",
+    b"BZh": "packed by bzip2",
+    b"\xfd7zXZ\x00": "packed by xz",
+    b"7z\xbc\xaf\x27\x1c": "packed by 7z",
+    b"ARROW1": "an Arrow file",
+    b"\xff\xff\xff\xff": "an Arrow file",
+    b"SQLite format 3": "a database of SQLite",
+}
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 csv.field_size_limit(2**31 - 1)  # a worked solution may be longer than the default of 131,072 characters
 
@@ -126,9 +136,14 @@ def _begins(path: Path) -> bytes:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     if found.startswith(LFS_POINTER):
         raise DataError(f"{path}: holds a Git LFS pointer, not the data; run `git lfs pull` where it came from")
-    if found.startswith(ZSTD):
-        raise DataError(f"{path}: packed by zstd, which is not read; unpack it (unzstd), or pack it with gzip")
+    _refuse_unread(path, found)
     return found
+
+
+def _refuse_unread(path: Path, begins: bytes) -> None:
+    told = next((told for start, told in UNREAD.items() if begins.startswith(start)), None)
+    if told is not None:
+        raise DataError(f"{path}: {told}, which is not read; make it JSON Lines, CSV or Parquet, or pack it with gzip")
 
 
 def content(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
@@ -143,6 +158,10 @@ def content(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
         raise DataError(f"{path}: not a complete gzip file ({error}); fetch it again or rename it") from None
     if len(found) > max_bytes:
         raise too_large(path, max_bytes)
+    if packed:
+        _refuse_unread(path, found)
+        if found.startswith((PARQUET, GZIP)):
+            raise DataError(f"{path}: what gzip packs in it is packed itself; unpack it once (gunzip)")
     return found.removeprefix(BYTE_ORDER_MARK)
 
 
@@ -217,13 +236,16 @@ def _read_table(path: Path, found: bytes, delimiter: str) -> Numbered:
 
 
 def _read_parquet(path: Path, max_bytes: int) -> Numbered:
-    """Memory is that of a batch: what a small file unpacks to is counted while it is read."""
+    """Memory is that of a batch: what a small file unpacks to is counted while it is read. A cell that is written once
+    and stands in every row may be as large as the row group is, so large row groups are read a few rows at a time."""
     unpacked = done = 0
     try:
         file = pq.ParquetFile(path, page_checksum_verification=True)
         if twice := [name for name, count in Counter(file.schema_arrow.names).items() if count > 1]:
             raise DataError(f"{path}: two columns are named {twice[0]!r}; one of them would be lost, rename it")
-        for batch in file.iter_batches(batch_size=256):
+        groups = [file.metadata.row_group(index).total_byte_size for index in range(file.metadata.num_row_groups)]
+        at_once = min(256, max(1, max_bytes // max([1, *groups])))
+        for batch in file.iter_batches(batch_size=at_once):
             unpacked += batch.nbytes
             if unpacked > max_bytes:
                 raise too_large(path, max_bytes)

@@ -14,7 +14,7 @@ from stages.records import DataError
 from stages.strict import nearest
 from stages.tasks.files import Reading, examples, read_cells
 from stages.tasks.prompts import render
-from stages.tasks.rows import BadRow, text
+from stages.tasks.rows import BadRow, refuse_half_characters, text
 from stages.tasks.verifiers import ground_truth_for
 
 LETTERS = "ABCD"
@@ -62,9 +62,11 @@ def load_rows(
         subject, options, answer = text(row, "subject", where), row.get("choices"), row.get("answer")
         if not isinstance(options, list) or len(options) != 4 or not all(isinstance(one, str) for one in options):
             raise BadRow(where, "field 'choices' must be four strings", f" (got {options!r:.80})")
+        for option in options:
+            refuse_half_characters(option, "choices", where)
         if isinstance(answer, bool) or answer not in range(4):
             raise BadRow(where, "field 'answer' must be 0, 1, 2 or 3", f" (got {answer!r:.40})")
-        example = _example(text(row, "question", where), options, LETTERS[answer], subject)
+        example = _example(text(row, "question", where), options, LETTERS[int(answer)], subject)
         subject_at[example["ground_truth"]] = subject
         return example
 

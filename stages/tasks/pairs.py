@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.tasks.chat import first_exchange, is_chat
+from stages.tasks.chat import Exchange, context_of, first_exchange, is_chat
 from stages.tasks.files import Reading, examples
 from stages.tasks.rows import text
 
@@ -27,7 +27,8 @@ def load(
     """PREFERENCES rows, and how many were `kept` or left out, and why. `prompt`, `chosen` and `rejected` name fields.
 
     Responses may be chats, lists of `{role, content}`: whole ones, which hold the prompt as well, or what follows a
-    `prompt` that is such a list too. Raises DataError naming file and line.
+    `prompt` that is such a list too. Fields `system` and `input` stand in the prompt, as those of instructions do.
+    Raises DataError naming file and line.
     """
     found: Counter[str] = Counter()
 
@@ -43,7 +44,8 @@ def _pair(row: Row, fields: tuple[str, str, str], where: str) -> tuple[str, Row 
     """(`kept`, the pair), or (why not, None)."""
     prompt, chosen, rejected = fields
     if not is_chat(row.get(chosen)):
-        asked, better, worse = (text(row, field, where) for field in fields)
+        question, better, worse = (text(row, field, where) for field in fields)
+        asked = Exchange(question, better, *context_of(row, fields, where)).prompt()
     else:
         one, two = (first_exchange(_turns(row, prompt, field), field, where) for field in (chosen, rejected))
         if one.further or two.further:

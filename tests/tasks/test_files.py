@@ -168,3 +168,37 @@ def test_two_parquet_columns_of_one_name_are_refused(tmp_path):
     pq.write_table(pa.Table.from_arrays(columns, names=names), tmp_path / "a.parquet")
     with pytest.raises(DataError, match="two columns are named 'expected_answer'"):
         loaded(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    "begins", [b"PK\x03\x04", b"BZh9", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"ARROW1\0\0", b"\xff" * 4]
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_packed_otherwise_is_called_what_it_is(tmp_path, begins, packed):
+    (tmp_path / "a.jsonl").write_bytes(gzip.compress(begins + LINES) if packed else begins + LINES)
+    with pytest.raises(
+        DataError, match=r"a\.jsonl: (packed by|an Arrow file).*, which is not read; make it JSON Lines"
+    ):
+        loaded(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl.gz"])
+def test_what_is_packed_twice_is_told(tmp_path, name):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(FORMS["a.parquet"] if name == "a.parquet" else gzip.compress(LINES)))
+    with pytest.raises(DataError, match=r"what gzip packs in it is packed itself; unpack it once"):
+        loaded(tmp_path / "a.gz")
+
+
+def test_a_cell_written_once_for_all_rows_does_not_fill_the_memory(tmp_path):
+    cells = pa.array(["x" * 100_000] * 256)
+    pq.write_table(pa.table({"problem": cells}), tmp_path / "a.parquet", compression="zstd")
+    assert (tmp_path / "a.parquet").stat().st_size < 10_000
+    held = pa.system_memory_pool()
+    before, pa_default = held.max_memory(), pa.default_memory_pool()
+    pa.set_memory_pool(held)
+    try:
+        with pytest.raises(DataError, match=r"unpacks to more than max_bytes \(1000000\)"):
+            list(read([tmp_path / "a.parquet"], max_bytes=1_000_000))
+    finally:
+        pa.set_memory_pool(pa_default)
+    assert held.max_memory() - before < 10_000_000  # all rows at once are 25 MB
