@@ -29,7 +29,7 @@ rule prepare:
     message:
         "Prepare dataset {wildcards.dataset}."
     shell:
-        "{PYTHON} -m stages.prepare --spec {input.spec:q} --out {output:q} &>> {log:q}"
+        "{PYTHON} -m stages.prepare --spec {input.spec:q} --out {output:q} >> {log:q} 2>&1"
 
 
 rule curate:
@@ -50,7 +50,7 @@ rule curate:
     message:
         "Keep the correctly answered examples as dataset {wildcards.dataset}."
     shell:
-        "{PYTHON} -m stages.curate --spec {input.spec:q} --examples {input.examples:q} --out {output:q} &>> {log:q}"
+        "{PYTHON} -m stages.curate --spec {input.spec:q} --examples {input.examples:q} --out {output:q} >> {log:q} 2>&1"
 
 
 rule pass_rate:
@@ -70,4 +70,4 @@ rule pass_rate:
         "Keep the questions within the pass rates of dataset {wildcards.dataset}."
     shell:
         "{PYTHON} -m stages.pass_rate --spec {input.spec:q} --examples {input.examples:q} --graded {input.graded:q}"
-        " --out {output:q} &>> {log:q}"
+        " --out {output:q} >> {log:q} 2>&1"

@@ -50,7 +50,7 @@ rule round_sample:
         "Sample for expert iteration: {wildcards.experiment}, {wildcards.run}, round {wildcards.round}."
     shell:
         "{PYTHON} -m stages.sample --spec {input.spec:q} --model {input.model:q} --data {input.data:q}"
-        " --state {params.state:q} --rollouts {output:q} &>> {log:q}"
+        " --state {params.state:q} --rollouts {output:q} >> {log:q} 2>&1"
 
 
 rule round_grade:
@@ -71,7 +71,7 @@ rule round_grade:
     message:
         "Grade for expert iteration: {wildcards.experiment}, {wildcards.run}, round {wildcards.round}."
     shell:
-        "{PYTHON} -m stages.grade --spec {input.spec:q} --rollouts {input.rollouts:q} --graded {output:q} &>> {log:q}"
+        "{PYTHON} -m stages.grade --spec {input.spec:q} --rollouts {input.rollouts:q} --graded {output:q} >> {log:q} 2>&1"
 
 
 rule round_survivors:
@@ -91,7 +91,7 @@ rule round_survivors:
         "Keep what is right: {wildcards.experiment}, {wildcards.run}, round {wildcards.round}."
     shell:
         "{PYTHON} -m stages.survivors --spec {input.spec:q} --graded {input.graded:q} --data {input.data:q}"
-        " --out {output:q} &>> {log:q}"
+        " --out {output:q} >> {log:q} 2>&1"
 
 
 rule round_sft:
@@ -124,7 +124,7 @@ rule round_sft:
         "{TRAIN} -m stages.sft --spec {input.spec:q} --model {input.model:q} --train {input.train:q}"
         " --validation {input.validation:q} {params.winners:q} --state {params.state:q}"
         " --metrics {output.metrics:q} --generations {output.generations:q}"
-        " --checkpoint {output.checkpoint:q} --status {output.status:q} &>> {log:q}"
+        " --checkpoint {output.checkpoint:q} --status {output.status:q} >> {log:q} 2>&1"
 
 
 rule collect:
@@ -149,4 +149,4 @@ rule collect:
     shell:
         "{PYTHON} -m stages.collect --spec {input.spec:q} --metrics {output.metrics:q}"
         " --generations {output.generations:q} --checkpoint {output.checkpoint:q} --status {output.status:q}"
-        " {params.rounds:q} &>> {log:q}"
+        " {params.rounds:q} >> {log:q} 2>&1"

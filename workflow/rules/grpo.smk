@@ -33,4 +33,4 @@ rule grpo:
         "{TRAIN} -m stages.grpo --spec {input.spec:q} --model {input.model:q} --train {input.train:q}"
         " --validation {input.validation:q} {params.winners:q} --state {params.state:q}"
         " --metrics {output.metrics:q} --rollouts {output.rollouts:q} --generations {output.generations:q}"
-        " --checkpoint {output.checkpoint:q} --status {output.status:q} &>> {log:q}"
+        " --checkpoint {output.checkpoint:q} --status {output.status:q} >> {log:q} 2>&1"

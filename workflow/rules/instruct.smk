@@ -32,4 +32,4 @@ rule instruct:
         "{TRAIN} -m stages.instruct --spec {input.spec:q} --model {input.model:q} --train {input.train:q}"
         " --validation {input.validation:q} {params.winners:q} --state {params.state:q}"
         " --metrics {output.metrics:q} --generations {output.generations:q}"
-        " --checkpoint {output.checkpoint:q} --status {output.status:q} &>> {log:q}"
+        " --checkpoint {output.checkpoint:q} --status {output.status:q} >> {log:q} 2>&1"

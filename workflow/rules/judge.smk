@@ -31,4 +31,4 @@ rule judge:
         "Let {wildcards.judge} judge the responses of evaluation {wildcards.evaluation}."
     shell:
         "{PYTHON} -m stages.judge --spec {input.spec:q} --rollouts {input.rollouts:q} --data {input.data:q}"
-        " --state {params.state:q} --verdicts {output.verdicts:q} --metrics {output.metrics:q} &>> {log:q}"
+        " --state {params.state:q} --verdicts {output.verdicts:q} --metrics {output.metrics:q} >> {log:q} 2>&1"

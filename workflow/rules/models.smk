@@ -29,4 +29,4 @@ rule base_model:
         "Make the base policy: copy it from a folder or the hub, or pretrain it."
     shell:
         "{PYTHON} -m stages.base_model --spec {input.spec:q} --state {params.state:q} --model {output.model:q}"
-        " --metrics {output.metrics:q} &>> {log:q}"
+        " --metrics {output.metrics:q} >> {log:q} 2>&1"

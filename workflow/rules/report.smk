@@ -21,7 +21,7 @@ checkpoint select:
     message:
         "Choose the winner of experiment {wildcards.experiment}."
     shell:
-        "{PYTHON} -m stages.select --spec {input.spec:q} --out {output:q} {params.runs:q} &>> {log:q}"
+        "{PYTHON} -m stages.select --spec {input.spec:q} --out {output:q} {params.runs:q} >> {log:q} 2>&1"
 
 
 def references_of(wildcards):
@@ -60,7 +60,7 @@ rule reference:
     message:
         "Let the reference grader read {wildcards.experiment}, {wildcards.run}."
     shell:
-        "{PYTHON} -m stages.grade --reference {params.file:q} --run {params.run:q} --out {output:q} &>> {log:q}"
+        "{PYTHON} -m stages.grade --reference {params.file:q} --run {params.run:q} --out {output:q} >> {log:q} 2>&1"
 
 
 rule experiment:
@@ -82,7 +82,7 @@ rule experiment:
         "Summarise experiment {wildcards.experiment}: table, curves, winner, transcripts."
     shell:
         "{PYTHON} -m stages.summarize --spec {input.spec:q} --winner {input.winner:q} --out {output:q}"
-        " {params.runs:q} &>> {log:q}"
+        " {params.runs:q} >> {log:q} 2>&1"
 
 
 def summaries_of(page):
@@ -127,4 +127,4 @@ rule report:
         "Write the {wildcards.page}."
     shell:
         "{PYTHON} -m stages.report --spec {input.spec:q} --html {output.html:q} --markdown {output.markdown:q}"
-        " &>> {log:q}"
+        " >> {log:q} 2>&1"

@@ -33,7 +33,7 @@ rule sample:
         "Sample responses for evaluation {wildcards.evaluation}."
     shell:
         "{PYTHON} -m stages.sample --spec {input.spec:q} --model {input.model:q} --data {input.data:q}"
-        " --state {params.state:q} --rollouts {output:q} &>> {log:q}"
+        " --state {params.state:q} --rollouts {output:q} >> {log:q} 2>&1"
 
 
 rule grade:
@@ -55,4 +55,4 @@ rule grade:
         "Grade the responses of evaluation {wildcards.evaluation}."
     shell:
         "{PYTHON} -m stages.grade --spec {input.spec:q} --rollouts {input.rollouts:q} --graded {output.graded:q}"
-        " --metrics {output.metrics:q} &>> {log:q}"
+        " --metrics {output.metrics:q} >> {log:q} 2>&1"
