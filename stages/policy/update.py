@@ -137,7 +137,12 @@ def update(
     )
     norm = step_optimizer(model, optimizer, rate, settings.max_grad_norm) if live else 0.0
     taken = {"loss": sum(gather(loss)), "gradient_norm": norm, "learning_rate": rate, "skipped": int(not live)}
-    return taken | seen.columns(num_tokens)
+    return taken | nothing_clipped(settings) | seen.columns(num_tokens)
+
+
+def nothing_clipped(settings: Grpo) -> Row:
+    """What a loss that clips tells of a batch without a signal; nothing of one that does not clip."""
+    return {"clip_fraction": 0.0} if "cliprange" in SURROGATES[settings.loss_type].needs else {}
 
 
 # What update's facts are called as METRICS columns.

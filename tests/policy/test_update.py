@@ -253,6 +253,16 @@ def test_a_batch_without_signal_calls_no_optimiser_and_says_so():
         assert torch.equal(optimizer.state[p]["exp_avg"], moment)
 
 
+@pytest.mark.parametrize("loss_type", [*LOSSES, "gspo", "cispo"])
+def test_a_batch_without_signal_clips_none_of_its_tokens(loss_type):
+    """Its share belongs into a mean over steps like any other; a loss that never clips has none."""
+    model, config = qwen(), settings(loss_type=loss_type)
+    rows = [row | {"advantage": 0.0, "reward": 0.0} for row in rollouts(model)]
+    metrics = update(model, torch.optim.SGD(model.parameters(), lr=0.0), rows, config, 0)
+    assert metrics["skipped"] == 1
+    assert metrics.get("clip_fraction") == (0.0 if loss_type in ("grpo_clip", "gspo", "cispo") else None)
+
+
 @pytest.mark.parametrize("pieces", [1, 4, 16])
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_the_trainer_tells_the_entropies_that_a_sampler_could_not(pieces, temperature):
