@@ -54,19 +54,19 @@ def coverage(draw: np.random.Generator, seeds: int, experiments: int, seed_noise
 
 def bootstrapped(
     draw: np.random.Generator, seeds: int, experiments: int, seed_noise: float, gap: float = 0.1, draws: int = 300
-) -> float:
-    """The same of a percentile bootstrap that draws seeds and questions anew, which is what is not used."""
-    held = 0
+) -> tuple[float, float]:
+    """The same of percentile bootstraps, which are not used: one draws seeds and questions anew, one seeds alone."""
+    held = np.zeros(2)
     for _ in range(experiments):
         there, here = simulated(draw, (0.0, gap), seeds, seed_noise=seed_noise)
         tables = [np.array([list(run.answers.values()) for run in one.runs]) for one in (here, there)]
         gaps = tables[0] - tables[1]
         rows = draw.integers(0, seeds, (draws, seeds))
         weights = draw.multinomial(gaps.shape[1], np.full(gaps.shape[1], 1 / gaps.shape[1]), draws) / gaps.shape[1]
-        means = np.einsum("dq,dq->d", gaps[rows].mean(axis=1), weights)
-        low, high = np.quantile(means, (0.025, 0.975))
-        held += low <= gap <= high
-    return held / experiments
+        both = np.einsum("dq,dq->d", gaps[rows].mean(axis=1), weights)
+        ends = np.quantile([both, gaps.mean(axis=1)[rows].mean(axis=1)], (0.025, 0.975), axis=1)
+        held += (ends[0] <= gap) & (gap <= ends[1])
+    return tuple(held / experiments)
 
 
 def others_chosen(
@@ -87,12 +87,12 @@ def main(
 ) -> None:
     """Print the coverage of 95 % intervals and how often one of several like arms is chosen, by numbers of seeds."""
     draw = np.random.default_rng(seed)
-    print("seeds  coverage  bootstrap  other of 2 arms chosen  of 6 arms")
+    print("seeds  coverage  bootstrap  of seeds alone  other of 2 arms chosen  of 6 arms")
     for seeds in (1, 2, 3, 5, 10):
-        resampled = bootstrapped(draw, seeds, experiments, seed_noise) if seeds > 1 else float("nan")
-        cells = coverage(draw, seeds, experiments, seed_noise), resampled
+        resampled = bootstrapped(draw, seeds, experiments, seed_noise) if seeds > 1 else (float("nan"),) * 2
+        cells = coverage(draw, seeds, experiments, seed_noise), *resampled
         alike = [others_chosen(draw, arms, seeds, experiments, seed_noise, seed_noise) for arms in (2, 6)]
-        print(f"{seeds:5d}  {cells[0]:8.3f}  {cells[1]:9.3f}  {alike[0]:22.3f}  {alike[1]:9.3f}")
+        print(f"{seeds:5d}  {cells[0]:8.3f}  {cells[1]:9.3f}  {cells[2]:14.3f}  {alike[0]:22.3f}  {alike[1]:9.3f}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 Z95 = 1.959963984540054
-FEW = 10  # questions on which two policies differ, below which their number limits what a normal quantile may claim
 Halves = tuple[float, float]  # how far an interval reaches below and above its middle
 
 
@@ -38,15 +37,17 @@ def of_score(questions: Sequence[float], responses: float | None = None) -> tupl
 
     It is Wilson's with as many trials as the spread between questions is worth (Korn and Graubard 1998): the number of
     questions where each was answered once, more where answers to one question differ, at most that of `responses` (all
-    of them; as many as questions by default). Where all questions score alike, their spread tells nothing and each
-    counts once.
+    of them; as many as questions by default). How much more is known from the questions that are neither all right nor
+    all wrong with the others, so that Student's quantile for their number stands in for the normal one. Where all
+    questions score alike, their spread tells nothing and each counts once.
     """
-    count = len(questions)
+    values = np.asarray(questions, dtype=float)
+    count = len(values)
     if not count:
         return 0.0, 1.0
-    score = float(np.mean(questions))
-    spread = float(np.var(questions))
+    score, spread = float(values.mean()), float(values.var())
     worth = score * (1 - score) * count / spread if spread > 1e-12 else count
+    worth *= (Z95 / quantile(0.95, min(np.count_nonzero(values > 0), np.count_nonzero(values < 1)) - 1)) ** 2
     trials = min(max(worth, count), max(responses or count, count))
     return wilson(score * trials, trials)
 
@@ -103,17 +104,18 @@ def _within(angle: float, freedom: int) -> float:
 def over_questions(differences: Sequence[float], confidence: float = 0.95) -> float:
     """Half the width of the interval of a mean difference, paired question by question.
 
-    Only questions on which the two differ speak against chance: with fewer than FEW of them, the quantile is Student's
-    for their number. Five to none of 256 is then no proof, as it is none by the exact test (McNemar; p = 0.06).
+    Only questions on which the two differ speak against chance, so that the quantile is Student's for their number.
+    Five to none of 256 is then no proof, nor twelve to four, as they are none by the exact test (McNemar; p = 0.06 and
+    0.08). Where no question tells the two apart, it is the share of questions that Wilson's interval of none leaves
+    open.
     """
     values = np.asarray(differences, dtype=float)
     if len(values) < 2:
         return math.inf
     differing = int(np.count_nonzero(values))
     if not differing:
-        return 0.0
-    reach = quantile(confidence, math.inf if differing >= FEW else differing - 1)
-    return reach * float(values.std(ddof=1)) / math.sqrt(len(values))
+        return wilson(0, len(values), quantile(confidence))[1]
+    return quantile(confidence, differing - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 def of_proportions(here: float, there: float, trials: tuple[int, int], confidence: float = 0.95) -> Halves:
@@ -130,9 +132,10 @@ def over_seeds(here: Sequence[float], there: Sequence[float], paired: bool, conf
     """Half the width of the interval of the difference of two means of seeds, the seed being the unit.
 
     Student's t over the differences seed by seed where both ran the same seeds (`paired`), else Welch's. Two or three
-    seeds leave one or two degrees of freedom, and the quantile (12.7 or 4.3) says so; resampling so few seeds would
-    not: a bootstrap of two draws one of them twice half the time, and covers far less than it states
-    (`python -m benchmarks.coverage` compares them).
+    seeds leave one or two degrees of freedom, and the quantile (12.7 or 4.3) says so. Resampling so few seeds would
+    not: a percentile interval reaches from the lowest of two or three differences to the highest, which leaves the
+    truth outside one time in two or in four. Resampling questions as well hides that where they leave more open than
+    seeds do, and no further (`python -m benchmarks.coverage` shows both).
     """
     a, b = np.asarray(here, dtype=float), np.asarray(there, dtype=float)
     if min(len(a), len(b)) < 2:

@@ -39,8 +39,12 @@ def test_one_response_each_is_wilsons_interval():
 def test_responses_count_for_what_they_add_beyond_their_questions():
     # all responses to a question agree: eight of each add nothing to one
     assert of_score([1.0, 0.0, 1.0, 0.0], 32) == pytest.approx(wilson(2, 4))
-    # p = 1/2, variance between questions (0.25² + 0.25²) / 2 = 1/16: 1/4 * 4 / (1/16) = 16 trials
-    assert of_score([0.25, 0.75, 0.25, 0.75], 32) == pytest.approx(wilson(8, 16))
+    # p = 1/2, variance between questions (0.25² + 0.25²) / 2 = 1/16: 1/4 * 4 / (1/16) = 16 trials, of which Student's
+    # quantile for four questions, 3.182, leaves (1.960 / 3.182)² = 0.3793
+    assert of_score([0.25, 0.75, 0.25, 0.75], 32) == pytest.approx(wilson(8 * 0.3793, 16 * 0.3793), abs=1e-4)
+    # two of ten with a right response tell little of how responses go together: each question counts once
+    assert of_score([0.125, 0.25, *(8 * [0.0])], 80) == pytest.approx(wilson(0.375, 10))
+    assert of_score([0.875, 0.75, *(8 * [1.0])], 80) == pytest.approx(wilson(9.625, 10))
     # every question alike: their spread says nothing, so each counts once; never more than the responses there are
     assert of_score([0.5, 0.5, 0.5, 0.5], 32) == pytest.approx(wilson(2, 4))
     assert of_score([0.49, 0.51, 0.49, 0.51], 32) == pytest.approx(wilson(16, 32))
@@ -53,16 +57,25 @@ def test_graded_rows_are_grouped_by_their_question():
 
 
 def test_pairs_by_hand():
-    """100 questions: one alone right 16 times, the other 4 times: difference 0.12, variance (20 - 100 * 0.12²) / 99."""
+    """100 questions: one alone right 16 times, the other 4 times: difference 0.12, variance (20 - 100 * 0.12²) / 99;
+    Student's quantile for 20 is 2.093."""
     differences = [1.0] * 16 + [-1.0] * 4 + [0.0] * 80
-    assert over_questions(differences) == pytest.approx(1.95996 * math.sqrt((20 - 1.44) / 99 / 100), abs=1e-5)
+    assert over_questions(differences) == pytest.approx(2.09302 * math.sqrt((20 - 1.44) / 99 / 100), abs=1e-5)
 
 
 def test_a_handful_of_questions_is_no_proof():
     """By McNemar's exact test five to none has p = 2 / 2^5 = 0.06, and eight to none 2 / 2^8 = 0.008."""
     for ahead, proof in ((4, False), (5, False), (8, True)):
         assert (ahead / 256 > over_questions([1.0] * ahead + [0.0] * (256 - ahead))) is proof
-    assert over_questions([0.0] * 256) == 0.0
+    for ahead, behind, proof in ((12, 4, False), (13, 3, True)):  # p = 0.077 and 0.021
+        values = [1.0] * ahead + [-1.0] * behind + [0.0] * (256 - ahead - behind)
+        assert (np.mean(values) > over_questions(values)) is np.bool_(proof)
+
+
+def test_policies_that_answer_alike_may_differ_on_questions_not_asked():
+    # Wilson's interval of 0 of 256 ends at 1.96² / (256 + 1.96²)
+    assert over_questions([0.0] * 256) == pytest.approx(3.8415 / 259.8415, abs=1e-6)
+    assert over_questions([0.0] * 10, 0.98) == pytest.approx(wilson(0, 10, quantile(0.98))[1])
     assert over_questions([1.0]) == math.inf
 
 
@@ -84,12 +97,26 @@ def test_what_one_seed_leaves_open_is_assumed():
     assert statistics.assumed_seeds(0.02, (1, 1)) == pytest.approx(1.95996 * 0.02 * math.sqrt(2), abs=1e-6)
 
 
-def test_scores_of_several_responses_are_covered_as_stated():
-    """Questions of unequal difficulty, eight responses each: binomial over responses would cover 64 times in 100."""
+@pytest.mark.parametrize(("questions", "a", "b"), [(60, 0.5, 0.5), (5, 0.5, 0.5), (10, 0.1, 1.0), (60, 2.0, 0.05)])
+def test_scores_of_several_responses_are_covered_as_stated(questions, a, b):
+    """Questions of unequal difficulty, eight responses each, few questions and scores near 0 and 1 among them: binomial
+    over responses would cover 64 times in 100 of the first kind, a normal quantile 86 of the third."""
     draw = np.random.default_rng(0)
     covered = 0
     for _ in range(400):
-        easy = draw.beta(0.5, 0.5, size=60)
-        low, high = of_score(draw.binomial(8, easy) / 8, 480)
-        covered += low <= 0.5 <= high
+        easy = draw.beta(a, b, size=questions)
+        low, high = of_score(draw.binomial(8, easy) / 8, 8 * questions)
+        covered += low <= a / (a + b) <= high
     assert covered >= 0.93 * 400
+
+
+def test_what_a_bootstrap_of_seeds_leaves_out():
+    """It reaches from the lowest difference to the highest: two leave the truth outside half the time, three a quarter.
+    Student's t covers what it states."""
+    draw = np.random.default_rng(0)
+    for seeds, resampled in ((2, 0.5), (3, 0.75)):
+        gaps = draw.normal(0, 0.02, (2000, seeds))
+        covered = np.mean([abs(one.mean()) <= over_seeds(one, np.zeros(seeds), paired=True) for one in gaps])
+        assert covered == pytest.approx(0.95, abs=0.02)
+        ends = [np.quantile(one[draw.integers(0, seeds, (300, seeds))].mean(axis=1), (0.025, 0.975)) for one in gaps]
+        assert np.mean([low <= 0 <= high for low, high in ends]) == pytest.approx(resampled, abs=0.04)
