@@ -113,10 +113,21 @@ def test_other_questions_are_not_paired():
     assert compare(one, one).paired
 
 
-@pytest.mark.parametrize(("arms", "level"), [(2, 0.95), (3, 0.95), (6, 0.98)])
-def test_more_comparisons_ask_for_more(arms, level):
-    """Each misleads on one side alone: (1 - level) / 2 of the time, arms - 1 times, is at most 0.05."""
-    assert confidence(arms) == pytest.approx(level)
+@pytest.mark.parametrize(("rivals", "level"), [(0, 0.95), (1, 0.95), (2, 0.95), (5, 0.98)])
+def test_more_comparisons_ask_for_more(rivals, level):
+    """Each misleads on one side alone: (1 - level) / 2 of the time, for each rival, is at most 0.05."""
+    assert confidence(rivals) == pytest.approx(level)
+
+
+def test_every_value_that_a_rival_was_tuned_over_asks_for_more():
+    """A default whose other values fail meets the best of five: that it is ahead by luck takes one of five."""
+    plan = {"grid": {"loss_type": ["x", "y"]}, "tune": {"learning_rate": [1e-4, 3e-4, 1e-3, 3e-3, 1e-2]}}
+    runs = [tuned(loss, rate, 0.5) for loss in "xy" for rate in plan["tune"]["learning_rate"]]
+    plan["arms"] = [[one.path for one in runs[:5]], [one.path for one in runs[5:]]]
+    choice = choose(configurations(runs, plan), plan)
+    assert (choice.rivals, choice.level) == (5, pytest.approx(0.98))
+    plan["arms"].reverse()  # one of them has no runs but one
+    assert choose(configurations(runs[:6], plan), plan).rivals == 1 + 4 * 1
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3])
