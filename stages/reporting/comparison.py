@@ -21,10 +21,12 @@ from stages.reporting.statistics import Halves
 
 @dataclass(frozen=True)
 class Comparison:
-    """`lead` of one configuration over another, positive where it is better. Halves are what an interval reaches below
+    """`lead` of one configuration over another, positive where it is better; `printed`: as a reader subtracts it, from
+    scores of three digits. Halves are what an interval reaches below
     and above it: for `questions` None where nothing is known of them. `paired`: question by question."""
 
     lead: float
+    printed: float
     questions: Halves | None
     seeds: float
     asked: int
@@ -72,9 +74,10 @@ def compare(
     else:
         seeds = statistics.assumed_seeds(seed_noise, counts, confidence)
     halves, paired = _questions(here, there, confidence)
-    lead = here.measure.ahead(here.score, there.score) if here.score != there.score else 0.0  # inf - inf
+    differ = here.score != there.score  # inf - inf is no number
     return Comparison(
-        lead=lead,
+        lead=here.measure.ahead(here.score, there.score) if differ else 0.0,
+        printed=here.measure.ahead(round(here.score, 3), round(there.score, 3)) if differ else 0.0,
         questions=halves,
         seeds=seeds,
         asked=min(map(asked, (*here.runs, *there.runs))),

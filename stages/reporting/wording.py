@@ -107,16 +107,13 @@ def outcome(choice: Choice) -> str:
 
 def _lead(best: Configuration, second: Configuration, keys: list[str], seed_noise: float) -> str:
     name = f"{label(second.values, keys)} ({fixed(second.score)}{spread(second)})"
-    printed = round(best.score, 3), round(second.score, 3)  # which the reader can subtract
-    lead = best.measure.ahead(*printed)
     if not second.finished and best.finished:
         return f"No other configuration finished; the next, {name}, is ranked by what it reached before it stopped."
     if abs(best.score - second.score) < 5e-13:
         return f"It ties with {name}; the order of their names decides."
-    trust = _trust(compare(best, second, seed_noise), best.measure.items)
-    if lead < 5e-4:
-        return f"It leads {name} by less than 0.001. {trust}"
-    return f"It leads {name} by {fixed(lead)}. {trust}"
+    gap = compare(best, second, seed_noise)
+    by = "less than 0.001" if gap.printed < 5e-4 else fixed(gap.printed)
+    return f"It leads {name} by {by}. {_trust(gap, best.measure.items)}"
 
 
 def span(ends: tuple[float, float]) -> str:
@@ -142,12 +139,12 @@ def _trust(gap: Comparison, items: str) -> str:
     chance = "" if low > 0 or high < 0 else ", so that may be chance"
     if gap.paired:
         return (
-            f"On the same {gap.asked} {items} these two checkpoints differ by {fixed(gap.lead)} (95 % interval "
+            f"On the same {gap.asked} {items} these two checkpoints differ by {fixed(gap.printed)} (95 % interval "
             f"{span(gap.checkpoints)}, in pairs){chance}; {alone}."
         )
     return (
-        f"With {gap.asked} {items} each, not paired, these two checkpoints differ by {fixed(gap.lead)} (95 % interval "
-        f"{span(gap.checkpoints)}){chance}; {alone}."
+        f"With {gap.asked} {items} each, not paired, these two checkpoints differ by {fixed(gap.printed)} (95 % "
+        f"interval {span(gap.checkpoints)}){chance}; {alone}."
     )
 
 
@@ -178,7 +175,7 @@ def _passed_on(choice: Choice, keys: list[str]) -> list[str]:
 def _evidence(gap: Comparison, choice: Choice) -> str:
     """`0.043 (95 % interval -0.020 to 0.106, …)`"""
     assumed = f", if seeds differ by a standard deviation of {number(gap.seed_noise)}, as seed_noise has it"
-    return f"{fixed(gap.lead)} ({100 * choice.level:g} % interval {span(gap.settings)}" + (
+    return f"{fixed(gap.printed)} ({100 * choice.level:g} % interval {span(gap.settings)}" + (
         ")" if gap.several_seeds else f"{assumed})"
     )
 
