@@ -36,6 +36,7 @@ REFUSALS = {
     errno.ENOMEM: "no memory is left; give the job more, or lower its batch sizes",
     errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
     errno.EISDIR: "a folder, where a file should be; move it away",
+    errno.EEXIST: "a file is there, where a folder should be; move it away",
     errno.ENOTDIR: "a file, where a folder should be; move it away",
     errno.EIO: "the disk cannot be read or written; check it",
     errno.EDQUOT: "your quota of the disk is used up; free some space",

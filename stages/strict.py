@@ -159,4 +159,9 @@ def read_spec(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not JSON ({error}); delete it and run the workflow again") from None
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: not a JSON object; delete it and run the workflow again")
+    for key in ("values", "compute"):
+        if not isinstance(found.get(key, {}), dict):
+            raise ConfigError(
+                f"{path}: {key} is not a section of keys and values; delete it and run the workflow again"
+            )
     return Record(path, found)

@@ -218,3 +218,11 @@ def test_a_judge_is_greedy_and_has_room_for_a_reason():
 )
 def test_judges_that_cannot_work_are_named(changes, says):
     assert says in message(Judge, JUDGE | changes)
+
+
+@pytest.mark.parametrize("key", ["values", "compute"])
+@pytest.mark.parametrize("value", ["[1]", "3", "null"])
+def test_a_specification_whose_sections_are_none_is_refused(tmp_path, key, value):
+    (tmp_path / "spec.json").write_text(f'{{"stage": "sft", "{key}": {value}}}')
+    with pytest.raises(ConfigError, match=rf"spec\.json: {key} is not a section of keys and values"):
+        read_spec(tmp_path / "spec.json")

@@ -81,6 +81,7 @@ def test_any_other_error_keeps_its_traceback(monkeypatch, error):
         (refusal(errno.EFBIG, "a"), r"error: a: the file would be larger"),
         (MemoryError(), "error: no memory is left"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), "error: no memory"),
+        (refusal(errno.EEXIST, "state"), "error: state: a file is there, where a folder should be"),
         (refusal(errno.EISDIR, "state/lock"), "error: state/lock: a folder, where a file should be"),
     ],
 )
