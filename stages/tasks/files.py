@@ -68,7 +68,8 @@ def examples(files: Sequence[Path], name: str, convert: Convert, reading: Readin
             example_id, converted = _converted(row, name, total, where, convert, seen)
         except BadRow as error:
             faults[error.reason] += 1
-            reading.first.append(str(error)) if not reading.first else None
+            if not reading.first:
+                reading.first.append(str(error))
             continue
         seen[example_id] = where
         if converted is not None:
