@@ -1,7 +1,14 @@
-"""A config file as text: what is lost once it is read. Where it is no YAML, and which key stands in it twice."""
+"""A config file as text: what is lost once it is read. Where it is no YAML, and which key stands in it twice.
+
+    python -m workflow.config_text workflow/presets/math_1.5b.yaml
+
+Snakemake reads a file of `--configfile` before the Snakefile, and says of one that is no YAML only that it is none. This
+names the line.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -52,3 +59,10 @@ def _repeated(node: yaml.Node, seen: set[int]) -> Iterator[tuple[int, str]]:
         if first.setdefault(name, line) != line and name != "<<":
             yield line, f"{name} stands in line {first[name]} already, and this one would replace it; keep one of them"
         yield from _repeated(value, seen)
+
+
+if __name__ == "__main__":
+    try:
+        check(map(Path, sys.argv[1:]))
+    except WorkflowError as error:
+        sys.exit(f"error: {error}")

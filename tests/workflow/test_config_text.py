@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,13 @@ def test_a_config_with_a_repeated_key_is_refused_by_either_way(fresh: Tree):
     fresh.edit("config.yaml", "experiments:\n", "preset: again\nexperiments:\n")
     for arguments in ((), ("--configfile", "config.yaml")):
         assert "preset stands in line" in fresh.refusal(*arguments)
+
+
+def test_a_preset_that_is_no_yaml_is_told_with_its_line(tmp_path: Path):
+    """By the command for it: Snakemake reads --configfile before anything here runs."""
+    (tmp_path / "c.yaml").write_text("preset: x\nexperiments:\n  a: [1\n")
+    told = subprocess.run(
+        [sys.executable, "-m", "workflow.config_text", tmp_path / "c.yaml"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr.startswith(f"error: {tmp_path}/c.yaml:4: not YAML: ")
