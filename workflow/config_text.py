@@ -2,8 +2,8 @@
 
     python -m workflow.config_text workflow/presets/math_1.5b.yaml
 
-Snakemake reads a file of `--configfile` before the Snakefile, and says of one that is no YAML only that it is none. This
-names the line.
+Snakemake reads a file of `--configfile` before the Snakefile, and says of one that is no YAML only that it is none.
+This names the line.
 """
 
 from __future__ import annotations
