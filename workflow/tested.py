@@ -17,6 +17,8 @@ from workflow.experiments import DATASET_KEYS, Experiments, Values
 
 ASKED = tuple(key for key in Sampled.model_fields if key != "seed")  # how the runs of an experiment are asked
 SAME = tuple(key for key in ASKED if key != "sampling_batch_size")  # those of them that an answer depends on
+BESIDE = {"size", "seed", "question", "answer", "response", "responses", "rendered", "wrong_fraction"}
+BESIDE |= {"question_form", "max_left_out", "max_bytes"}
 
 
 class HeldOut(Strict):
@@ -115,7 +117,7 @@ def faults(
     yield from datasets.other_rows(key, name, "questions", data)
     if isinstance(data[name], (Curated, PassRate)):
         yield f"{key}: {name} is made from another dataset; name one of questions that nothing else has"
-    alike = {other for other, source in data.items() if source == data[name]}
+    alike = {other for other, source in data.items() if origin(source) == origin(data[name])}
     for other, source in data.items():
         if isinstance(source, Curated) and source.dataset in alike:
             yield f"data.{other}.dataset: {source.dataset} is the test set, which nothing may be made from"
@@ -126,6 +128,12 @@ def faults(
             for other in sorted({values[role] for values in found.values()} & alike):
                 same = "" if other == name else f" has the questions of {name}, which"
                 yield f"experiments.{experiment}: {role} {other}{same} is the test set; name one that is for {role}"
+
+
+def origin(source: Any) -> dict[str, Any]:
+    """What decides which questions a dataset may hold: not how many of them, nor what is read beside them."""
+    kept = source.model_dump(exclude=BESIDE, exclude_none=True)
+    return kept | {"source": kept["source"].removesuffix("_instructions").removesuffix("_preferences")}
 
 
 def reading_faults(planned: Plan, given: Evaluations, data: Datasets) -> Iterator[str]:

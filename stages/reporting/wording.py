@@ -110,7 +110,7 @@ def _lead(best: Configuration, second: Configuration, keys: list[str], seed_nois
     if not second.finished and best.finished:
         return f"No other configuration finished; the next, {name}, is ranked by what it reached before it stopped."
     if abs(best.score - second.score) < 5e-13:
-        return f"It ties with {name}; the order of their names decides."
+        return f"It ties with {name}."
     gap = compare(best, second, seed_noise)
     by = "less than 0.001" if gap.printed < 5e-4 else fixed(gap.printed)
     return f"It leads {name} by {by}. {_trust(gap, best.measure.items)}"

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from stages.sources import parse_source
 from tests.workflow.configs import config, faults, rates
 from workflow import pages
 from workflow.schema import load
+from workflow.tested import origin
 
 TEST = {"source": "arithmetic", "split": "test", "size": 4}
 
@@ -151,3 +153,18 @@ def test_a_page_knows_what_its_datasets_are_for():
         "test": ["test"],
         "asked": [],
     }
+
+
+def test_the_same_questions_are_the_test_set_however_many_and_whatever_is_read_beside_them():
+    def of(**values):
+        return origin(parse_source(values, "data.x"))
+
+    held = {"source": "arithmetic", "split": "test"}
+    assert of(**held, size=16) == of(**held, size=8, seed=3)
+    assert of(**held, size=16) == of(source="arithmetic_instructions", split="test", size=8)
+    assert of(**held, size=16) != of(source="arithmetic", split="validation", size=16)
+    assert (
+        of(source="jsonl", path="x")
+        == of(source="jsonl", path="x", response="response")
+        != of(source="jsonl", path="y")
+    )
