@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from stages.config import Grpo
 from stages.policy.processes import dealt, gather
 from stages.policy.scoring import make_sequences, score, template_pays
-from stages.policy.units import Unit, micro_batches, shares, units_of
+from stages.policy.units import Unit, micro_batches, units_of
 
 Row = dict[str, Any]
 
@@ -59,13 +59,12 @@ def _scores(model: PreTrainedModel, units: list[Unit], settings: Any, with_entro
         [row["response_token_ids"] for unit in units for row in unit],
         model.device,
     )
-    groups = isinstance(settings, Grpo)
-    shared = shares(model, settings) if groups else settings.share_prompts and template_pays(model, sequences)
+    pays = isinstance(settings, Grpo) or template_pays(model, sequences)
     log_probs, entropy = score(
         model,
         sequences,
         temperature=settings.sampling_temperature or 1.0,
-        shared=shared,
+        shared=settings.share_prompts and pays,
         with_entropy=with_entropy,
     )
     return log_probs, torch.zeros_like(log_probs) if entropy is None else entropy

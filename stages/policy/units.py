@@ -9,10 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from transformers import PreTrainedModel
-
 from stages.config import Grpo
-from stages.policy.shared_attention import supported
 
 Row = dict[str, Any]
 Unit = list[Row]  # responses to one prompt that go through the model together
@@ -32,7 +29,3 @@ def micro_batches(units: list[Unit], rows_each: int) -> list[list[Unit]]:
     units = sorted(units, key=lambda unit: max(row["num_response_tokens"] for row in unit))
     each = max(1, rows_each // len(units[0])) if units else 1
     return [units[start : start + each] for start in range(0, len(units), each)]
-
-
-def shares(model: PreTrainedModel, settings: Grpo) -> bool:
-    return settings.share_prompts and supported(model)

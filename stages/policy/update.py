@@ -27,7 +27,7 @@ from stages.config import Grpo
 from stages.policy.optimizer import scheduled, step_optimizer
 from stages.policy.processes import dealt, gather, totals
 from stages.policy.scoring import Sequences, make_sequences, score
-from stages.policy.units import Unit, micro_batches, shares, units_of
+from stages.policy.units import Unit, micro_batches, units_of
 
 Row = dict[str, Any]
 
@@ -102,7 +102,7 @@ def update(
             model,
             batch.sequences,
             temperature=settings.sampling_temperature,
-            shared=shares(model, settings),
+            shared=settings.share_prompts,
         )
         old = log_probs.detach() if batch.old_log_probs is None else batch.old_log_probs
         per_token_loss, facts = compute_policy_gradient_loss(

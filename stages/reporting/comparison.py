@@ -22,8 +22,8 @@ from stages.reporting.statistics import Halves
 @dataclass(frozen=True)
 class Comparison:
     """`lead` of one configuration over another, positive where it is better; `printed`: as a reader subtracts it, from
-    scores of three digits. Halves are what an interval reaches below
-    and above it: for `questions` None where nothing is known of them. `paired`: question by question."""
+    scores of three digits. Halves are what an interval reaches below and above it: for `questions` None where nothing
+    is known of them. `paired`: question by question."""
 
     lead: float
     printed: float

@@ -93,9 +93,9 @@ def first_exchange(turns: Any, field: str, where: str) -> Exchange:
 def told(found: dict[str, int]) -> str:
     """In words: what of chats was taken, and what became of what stood beside the prompts."""
     chats = found.get("whole", 0) + found.get("further", 0)
-    said = [f"{found.get('further', 0)} of {chats} chats go on after their first exchange, which is taken"] * (
-        chats > 0
-    )
+    said = []
+    if chats:
+        said.append(f"{found.get('further', 0)} of {chats} chats go on after their first exchange, which is taken")
     if kept := found.get("kept"):
         said.append(f"{kept} prompts have their system message or input in them")
     if dropped := found.get("dropped"):

@@ -253,11 +253,11 @@ def _read_parquet(path: Path, max_bytes: int) -> Numbered:
             rows = _times_as_text(batch).to_pylist()
             yield from enumerate(rows, done + 1)
             done += len(rows)
+    except DataError:
+        raise
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a readable Parquet file ({error!s:.120}); fetch it again") from None
     except (OverflowError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"{path}: row {done + 1} or one after it cannot be read ({error!s:.120})") from None
 
 
