@@ -15,7 +15,7 @@ from stages.config import Evaluation
 from stages.console import run, say
 from stages.measure import last_within, sampling_metrics, validation_metrics
 from stages.records import METRICS, ROLLOUTS, DataError, provenance_of, read_table, table, write_table
-from stages.store import provenance, write_json
+from stages.store import provenance, sha256, write_json
 from stages.strict import ConfigError, parse, read_spec
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _grade_run(file: Path, folder: Path, out: Path | None) -> None:
     here, there = [row["answer_reward"] or 0.0 for row in rows], [one.answer_reward for one in graded]
     counts = {
         "file": file.name,
-        "sha256": reference.fingerprint(file),
+        "sha256": sha256(file),
         "step": last["step"],
         "responses": len(rows),
         "answer_reward": fmean(there),

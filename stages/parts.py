@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from stages import console, records
-from stages.store import remove, write_json
-from stages.sums import sha256
+from stages.store import remove, sha256, write_json
 
 Row = dict[str, Any]
 Manifest = dict[str, dict[str, Any]]

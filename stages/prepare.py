@@ -191,7 +191,7 @@ def prepare(
     if found:
         say(f"{name}: {TOLD.get(source.source, labels.told)(found)}")
     if reading.left_out:
-        say(f"{name}: left out, as rows that cannot be used: {counted(reading.left_out)}; first: {reading.first[0]}")
+        say(f"{name}: left out, as rows that cannot be used: {counted(reading.left_out)}; first: {reading.first}")
     say(f"{name}: {len(rows)} examples -> {out}")
 
 

@@ -29,6 +29,11 @@ class StateError(RuntimeError):
     """The state folder cannot be used now. The message says why and what to do."""
 
 
+def sha256(file: Path | str) -> str:
+    with open(file, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
 def digest(data: Any) -> str:
     """A short name for a JSON-able value: equal values, equal names."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]

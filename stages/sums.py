@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from stages.records import DataError
+from stages.store import sha256
 
 NAME = "files.sha256"  # no name that a folder of somebody else would have
-
-
-def sha256(file: Path) -> str:
-    with open(file, "rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def seal(folder: Path) -> None:

@@ -16,10 +16,9 @@ from snakemake_interface_common.exceptions import WorkflowError
 
 from stages.benchmarks import SimpleSafetyTests
 from stages.config import STAGES, ExpertIteration, Sampled
-from stages.grading.reference import fingerprint as grader_fingerprint
 from stages.hardware import Compute
 from stages.sources import Curated, PassRate
-from stages.store import write_json
+from stages.store import sha256, write_json
 from stages.strict import nearest
 from workflow import pages, paths
 from workflow.experiments import arms
@@ -129,7 +128,7 @@ def board(config: Config, experiment: str) -> Spec:
 def reference(config: Config, experiment: str, run: str) -> Spec:
     """The course's grader on the last validation of a run; the file is known by what is in it."""
     file = config.reference_grader
-    values = {"file": file, "sha256": grader_fingerprint(file)}
+    values = {"file": file, "sha256": sha256(file)}
     return {"stage": "grade", "name": f"{experiment}/{run}", "values": values}
 
 

@@ -5,7 +5,6 @@ counts. Nothing in training asks it.
 """
 
 import ast
-import hashlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -31,10 +30,6 @@ class Graded:
 
 class UnusableGrader(ValueError):
     """A file that cannot grade. The message names it."""
-
-
-def fingerprint(file: str | Path) -> str:
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def fault(file: str | Path) -> str | None:

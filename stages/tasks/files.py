@@ -43,7 +43,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 csv.field_size_limit(2**31 - 1)  # a worked solution may be longer than the default of 131,072 characters
 
 
-@dataclass(frozen=True)
+@dataclass
 class Reading:
     """How much of the files may be unusable (a share of the rows), how much they may unpack to (bytes), and, filled by
     `examples`, how many rows were left out, by reason."""
@@ -51,7 +51,7 @@ class Reading:
     max_left_out: float = MAX_LEFT_OUT
     max_bytes: int = MAX_BYTES
     left_out: Counter[str] = field(default_factory=Counter)
-    first: list[str] = field(default_factory=list)  # what was wrong with the first row that was left out, if any was
+    first: str = ""  # what was wrong with the first row that was left out
 
 
 def examples(files: Sequence[Path], name: str, convert: Convert, reading: Reading | None = None) -> list[Object]:
@@ -61,23 +61,23 @@ def examples(files: Sequence[Path], name: str, convert: Convert, reading: Readin
     out and counted; DataError, naming the first of them, where more than `reading.max_left_out` of the rows do.
     """
     reading = reading or Reading()
-    rows, seen, total = [], {}, 0
+    rows, seen, total, first = [], {}, 0, ""
     faults: Counter[str] = Counter()
     for total, (where, row) in enumerate(read(files, reading.max_bytes), 1):
         try:
             example_id, converted = _converted(row, name, total, where, convert, seen)
         except BadRow as error:
             faults[error.reason] += 1
-            if not reading.first:
-                reading.first.append(str(error))
+            first = first or str(error)
             continue
         seen[example_id] = where
         if converted is not None:
             rows.append({"example_id": example_id, **converted})
     reading.left_out.update(faults)
+    reading.first = reading.first or first
     if (bad := faults.total()) > reading.max_left_out * total:
         counts = f"{bad} of {total} rows cannot be used" + (f": {counted(faults)}" if bad > 1 else "")
-        raise DataError(f"{reading.first[0]} ({counts}; max_left_out allows a share of {reading.max_left_out:g})")
+        raise DataError(f"{first} ({counts}; max_left_out allows a share of {reading.max_left_out:g})")
     if not rows:
         told = f"none of its {total} rows can be used" if total else "no examples in it"
         raise DataError(f"{', '.join(map(str, files))}: {told}")

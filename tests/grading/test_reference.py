@@ -11,6 +11,7 @@ import pytest
 
 from stages import grade as program
 from stages.grading import reference
+from stages.store import sha256
 from stages.strict import ConfigError
 from tests.reporting.build import rollout, validation, write_run
 
@@ -125,7 +126,7 @@ def test_a_finished_run_is_scored_at_the_validation_that_the_board_counts(file: 
     found = json.loads((tmp_path / "reference.json").read_text())
     assert found == {
         "file": "drgrpo_grader.py",
-        "sha256": reference.fingerprint(file),
+        "sha256": sha256(file),
         "step": 10,
         "responses": 4,
         "answer_reward": 0.5,

@@ -85,7 +85,7 @@ def test_a_few_rows_that_cannot_be_used_are_left_out_and_counted_by_reason(tmp_p
         "field 'content' must be a string": 1,
         "a chat by system, system, user, …": 1,
     }
-    assert reading.first == [f"{files[0]}:98: field 'content' is empty; fill it or remove the line"]
+    assert reading.first == f"{files[0]}:98: field 'content' is empty; fill it or remove the line"
     with pytest.raises(
         DataError, match=r":98: .*\(3 of 100 rows cannot be used: .*max_left_out allows a share of 0.02\)"
     ):
